@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 
-	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/plan"
@@ -13,10 +12,10 @@ import (
 // AddCauses sets the causes of the changes of a plan. Each cause is the last place of the
 // explanation that Explain gives for the changed value. Only new and updated objects have
 // causes.
-func (e *Engine) AddCauses(ctx context.Context, p *plan.Plan, o ExplainOptions) diag.List {
+func (e *Engine) AddCauses(ctx context.Context, p *plan.Plan, o ExplainOptions) {
 	x, t, ds := e.explainer(ctx, o)
-	if ds.HasErrors() {
-		return ds
+	if ds.HasErrors() { // as planning reported
+		return
 	}
 	for _, c := range p.Changes {
 		if c.Deposed != "" || c.After == cty.NilVal || c.After.IsNull() || c.Op == plan.NoOp || c.Op == plan.Forget {
@@ -33,7 +32,6 @@ func (e *Engine) AddCauses(ctx context.Context, p *plan.Plan, o ExplainOptions) 
 			}
 		}
 	}
-	return ds
 }
 
 // setAt returns the last place of an explanation. unset means that a value which the

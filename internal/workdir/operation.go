@@ -94,7 +94,7 @@ func (o *Operation) Plan(ctx context.Context, po engine.PlanOptions) (*plan.Plan
 	if p != nil {
 		p.Transfers = transfers
 		if po.Causes {
-			more = append(more, o.addCauses(ctx, p)...)
+			o.addCauses(ctx, p)
 		}
 	}
 	if ds = append(ds, more...); !ds.HasErrors() {
@@ -104,12 +104,12 @@ func (o *Operation) Plan(ctx context.Context, po engine.PlanOptions) (*plan.Plan
 }
 
 // addCauses adds the causes to the changes of a plan.
-func (o *Operation) addCauses(ctx context.Context, p *plan.Plan) diag.List {
+func (o *Operation) addCauses(ctx context.Context, p *plan.Plan) {
 	given := engine.ExplainOptions{Variables: o.Values, State: p.Prior}
 	if o.Unit != nil {
 		o.Unit.Explain(&given)
 	}
-	return o.Engine.AddCauses(ctx, p, given)
+	o.Engine.AddCauses(ctx, p, given)
 }
 
 // moved returns the state after the moves between units, and the moves.

@@ -28,9 +28,13 @@ func (o *Request) Planning(always bool) flag.Flags {
 	out = append(out, flag.NoColor(),
 		flag.Parallelism(&o.Parallelism),
 		flag.Bool(&o.Reveal, "show-sensitive", "Show sensitive values."),
-		flag.Bool(&o.Plan.Causes, "show-causes", "Show above each changed argument the file and line that set its new value."),
 		o.State.PathFlag())
 	return append(out, o.Json.Flags()...)
+}
+
+// Causes returns -show-causes, for commands whose plan can set new values.
+func (o *Request) Causes() flag.Flag {
+	return flag.Bool(&o.Plan.Causes, "show-causes", "Show in the text of the plan, above each changed argument, the file and line that set its new value.")
 }
 
 // An Over is the form of a command that processes many units in one run. The package of the

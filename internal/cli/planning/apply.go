@@ -69,6 +69,9 @@ func prepareApply(name string) (flag.Flags, command.Run) {
 
 func applyFlags(o *flags.Request, destroy bool) flag.Flags {
 	fs := append(o.Planning(destroy), flag.Bool(&o.Approved, "auto-approve", "Skip interactive approval of the plan before applying."))
+	if !destroy {
+		fs = append(fs, o.Causes())
+	}
 	fs = append(append(fs, o.State.WriteFlags()...), o.State.JournalFlag())
 	return append(fs, flag.Bool(&o.Plan.Forget, "suppress-forget-errors", "Take a destroy that leaves objects behind, because of lifecycle.destroy = false, for success."))
 }
@@ -126,6 +129,9 @@ func runApply(ctx context.Context, c *command.Call, o *applyOptions) int {
 	}
 	if code, done := atService(ctx, c, &o.Flags, q); done {
 		return code
+	}
+	if o.file != "" && o.Plan.Causes {
+		return c.Fail(diag.Errorf(diag.CodeCLIPlanOptions, nil, "Can't change plan options", "A saved plan does not contain the places that set its values, so -show-causes cannot be given with one. Use it with the plan."))
 	}
 	if o.file != "" {
 		return applyFile(ctx, c, o)

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,27 +15,42 @@ func (n *node) setCauses(causes []plan.Cause) {
 	if len(causes) == 0 {
 		return
 	}
-	texts := make(map[string]string, len(causes))
+	t := causeTexts{exact: make(map[string]string, len(causes)), below: map[string][]string{}}
 	for _, c := range causes {
 		text := "not set in the configuration"
 		if c.File != "" {
 			text = c.File + ":" + strconv.Itoa(c.Line)
 		}
-		texts[value.PathString(c.Path)] = text
+		t.exact[value.PathString(c.Path)] = text
+		for i := 1; i < len(c.Path); i++ {
+			above := value.PathString(c.Path[:i])
+			if all := t.below[above]; len(all) <= mostCauses && !slices.Contains(all, text) {
+				t.below[above] = append(all, text)
+			}
+		}
 	}
-	n.causesIn(texts, "")
+	n.causesIn(t, "")
 }
 
-func (n *node) causesIn(texts map[string]string, path string) {
+// causeTexts contains the texts of causes by path.
+type causeTexts struct {
+	exact map[string]string
+	below map[string][]string // different causes of the parts of a value: mostCauses and one more
+}
+
+// mostCauses is the largest number of causes in one line.
+const mostCauses = 3
+
+func (n *node) causesIn(t causeTexts, path string) {
 	set := func(k *node, path string) {
 		switch {
 		case k.op == same:
-		case texts[path] != "":
-			k.cause = texts[path]
+		case t.exact[path] != "":
+			k.cause = t.exact[path]
 		case k.kind != blockBody && k.kind != object && k.kind != mapping:
-			k.cause = causesBelow(texts, path)
+			k.cause = t.list(path)
 		}
-		k.causesIn(texts, path)
+		k.causesIn(t, path)
 	}
 	for _, k := range n.children {
 		switch n.kind {
@@ -50,7 +64,7 @@ func (n *node) causesIn(texts map[string]string, path string) {
 		for i, k := range g.children {
 			at := path + "." + g.name
 			switch {
-			case texts[at] != "":
+			case t.exact[at] != "":
 			case k.name != "":
 				at += "[" + value.Quote(k.name) + "]"
 			case !g.single:
@@ -61,23 +75,14 @@ func (n *node) causesIn(texts map[string]string, path string) {
 	}
 }
 
-// causesBelow returns the different causes of the parts of a value.
-func causesBelow(texts map[string]string, path string) string {
-	found := map[string]bool{}
-	for at, text := range texts {
-		if strings.HasPrefix(at, path+".") || strings.HasPrefix(at, path+"[") {
-			found[text] = true
-		}
-	}
-	all := slices.Sorted(maps.Keys(found))
-	if more := len(all) - mostCauses; more > 0 {
-		all = append(all[:mostCauses], "and "+strconv.Itoa(more)+" more")
+// list returns the causes of the parts of the value at a path, in one line.
+func (t causeTexts) list(path string) string {
+	all := t.below[path]
+	if len(all) > mostCauses {
+		return strings.Join(all[:mostCauses], ", ") + ", …"
 	}
 	return strings.Join(all, ", ")
 }
-
-// mostCauses is the largest number of causes in one line.
-const mostCauses = 3
 
 // cause writes the line above a part that names the place of its new value.
 func (p *printer) cause(n *node, indent int) {

@@ -100,8 +100,7 @@ func (h *handle) separate(c intercept.Call) {
 	if h.prog != prog { // another call was first
 		return
 	}
-	h.pool.host.o.Sharing.Separated(h.pool.name, h.addr, name)
-	h.prog, h.proc, h.callFailed = prog.own, nil, false
+	h.prog, h.proc, h.callFailed = h.pool.separate(prog, name), nil, false
 }
 
 // Handle implements intercept.Handler.

@@ -140,12 +140,17 @@ func (prog *program) separable(p *Pool, dir string) {
 	own.Dir = dir
 	own.key.dir, own.key.owner = dir, p
 	find := pathFinder{own: dir, shared: prog.Dir}
-	if name := find.inEnviron(environOf(prog.Env)); name != "" {
-		p.host.o.Sharing.Separated(p.name, prog.addr, name)
-		*prog = own
-		return
-	}
 	prog.own, prog.paths = &own, &find
+	if name := find.inEnviron(environOf(prog.Env)); name != "" {
+		*prog = *p.separate(prog, name)
+	}
+}
+
+// separate reports that an argument can name a path, and returns the program with processes of the
+// pool alone.
+func (p *Pool) separate(prog *program, argument string) *program {
+	p.host.o.Sharing.Separated(p.name, prog.addr, argument)
+	return prog.own
 }
 
 // Any returns a provider for calls that need no configuration: schema, validation,
@@ -200,8 +205,7 @@ func (p *Pool) Configured(ctx context.Context, a addr.ProviderConfig, config cty
 	} else {
 		if prog.own != nil {
 			if name := prog.paths.inValues(config); name != "" {
-				p.host.o.Sharing.Separated(p.name, a.Provider, name)
-				prog = prog.own
+				prog = p.separate(prog, name)
 			}
 		}
 		h = newHandle(p, prog, config, p.host.limit(a.Provider, config, p))
