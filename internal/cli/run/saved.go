@@ -33,7 +33,7 @@ func addresses(all []addr.Target) []string {
 // limited reports whether the command has plan options, which a saved plan contains.
 func (r *estateRun) limited() bool {
 	o := &r.op
-	return o.Plan.Mode != plan.Normal || o.Plan.SkipRefresh || o.Plan.MinimalRefresh || len(o.Scope.Targets)+len(o.Scope.Excludes)+len(o.Scope.Replace)+len(o.Scope.TargetFiles)+len(o.Scope.ExcludeFiles) > 0
+	return o.Plan.Mode != plan.Normal || o.Plan.SkipRefresh || o.Plan.MinimalRefresh || o.Plan.Causes || len(o.Scope.Targets)+len(o.Scope.Excludes)+len(o.Scope.Replace)+len(o.Scope.TargetFiles)+len(o.Scope.ExcludeFiles) > 0
 }
 
 // readSaved reads the saved plan to apply, if there is one, and sets its plan options.
