@@ -169,8 +169,13 @@ func FuzzDecodeValue(f *testing.F) {
 		if want, err := msgpack.Marshal(v, fuzzType); err != nil || !bytes.Equal(again.Msgpack, want) {
 			t.Fatalf("%#v is %x, but cty writes %x, %v", v, again.Msgpack, want, err)
 		}
-		if back, err := Decode(codec, again); err != nil || !back.RawEquals(v) {
-			t.Fatalf("%#v became %#v: %v", v, back, err)
+		back, err := Decode(codec, again)
+		if err != nil {
+			t.Fatalf("%#v is not read back: %v", v, err)
+		}
+		// cty does not write a refinement that says nothing, so the value may differ from v.
+		if want, ok := ctyDecode(again.Msgpack, fuzzType); !ok || !back.RawEquals(want) {
+			t.Fatalf("%#v became %#v, but cty reads %#v", v, back, want)
 		}
 	})
 }
