@@ -172,6 +172,15 @@ func Join(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
+// RelativeTo returns path relative to dir, with slashes. If that is impossible, it returns path.
+func RelativeTo(dir, path string) string {
+	rel, err := filepath.Rel(dir, path)
+	if err != nil {
+		return path
+	}
+	return filepath.ToSlash(rel)
+}
+
 // Nearest returns the path of the file called name in dir or in the nearest parent, up to
 // the root of the repository, or "".
 func Nearest(dir, name string) string {

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/scaffold"
@@ -153,7 +154,7 @@ func browse(ctx context.Context, c *command.Call, o *options, sources []source) 
 	}
 	src := chosen.ComponentSource
 	if root, _ := unit.SplitSource(src); unit.LocalSource(root) {
-		src = units.RelativeTo(c.Dir, chosen.Folder)
+		src = sys.RelativeTo(c.Dir, chosen.Folder)
 		if !strings.HasPrefix(src, ".") && !strings.HasPrefix(src, "/") {
 			src = "./" + src
 		}

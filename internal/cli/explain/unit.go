@@ -2,13 +2,13 @@ package explain
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/explanation"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
@@ -68,7 +68,7 @@ type explained struct {
 
 // explainIn explains a value of a unit or of its module.
 func explainIn(ctx context.Context, c *command.Call, e *estate.Estate, v *estate.Evaluation, o *Options) explained {
-	inUnit := func(file string) (string, string) { return seenFrom(c.Dir, file), "" }
+	inUnit := func(file string) (string, string) { return sys.RelativeTo(c.Dir, file), "" }
 	if v.OfUnit(ctx, o.Address) && !v.AtHand(ctx) {
 		out, ds := v.Explain(ctx, o.Address, inUnit)
 		return explained{out, ds, c, settledBy(out, ds)}
@@ -85,10 +85,9 @@ func explainIn(ctx context.Context, c *command.Call, e *estate.Estate, v *estate
 	n.Tolerant, n.View = true, s.Files()
 	with := *o
 	with.Vars = append(givenWords(s.Words()), o.Vars...)
-	out, ds := Explain(ctx, n, &with, engine.ExplainOptions{Unit: v.Origin(ctx), UnitSet: e.Sources(), Show: func(file string) (string, string) {
-		path, layer := s.Source(file)
-		return seenFrom(c.Dir, path), layer
-	}})
+	var given engine.ExplainOptions
+	n.Unit.Explain(&given)
+	out, ds := Explain(ctx, n, &with, given)
 	return explained{out, ds, n, settledBy(out, ds)}
 }
 
@@ -121,12 +120,4 @@ func printExplained(c *command.Call, e *estate.Estate, x *explanation.Explanatio
 		_ = c.Report.Printer(c.Report.Set).Print(c.Stderr, c.Report.Filter(ds))
 	}
 	return printExplanation(c, x, o.Json)
-}
-
-// seenFrom returns path relative to a directory.
-func seenFrom(dir, path string) string {
-	if rel, err := filepath.Rel(dir, path); err == nil {
-		return filepath.ToSlash(rel)
-	}
-	return path
 }

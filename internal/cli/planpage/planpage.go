@@ -20,6 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/base/atomicfile"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/planhtml"
@@ -293,7 +294,7 @@ func (p *Pager) inputs(ctx context.Context, e *estate.Estate, u *estate.Unit, hi
 		step := func(text string, at *explanation.Place, replaced bool) {
 			if at != nil && at.File != "" {
 				in.Steps = append(in.Steps, planhtml.Step{
-					Text: p.Call.Report.Redactor.Text(text), File: seenFrom(p.Call.Dir, at.File), Line: at.Line, Column: at.Column, Role: roleOf(e, u, at.File, at.Of), Replaced: replaced,
+					Text: p.Call.Report.Redactor.Text(text), File: sys.RelativeTo(p.Call.Dir, at.File), Line: at.Line, Column: at.Column, Role: roleOf(e, u, at.File, at.Of), Replaced: replaced,
 				})
 			}
 		}
@@ -355,11 +356,4 @@ func roleOf(e *estate.Estate, u *estate.Unit, file string, l *source.Layer) stri
 // NoPage returns the error for --html if there is no page to write.
 func NoPage() error {
 	return errors.New("--html goes with run --all plan, and with show of a saved plan of all units")
-}
-
-func seenFrom(dir, path string) string {
-	if rel, err := filepath.Rel(dir, path); err == nil {
-		return filepath.ToSlash(rel)
-	}
-	return path
 }

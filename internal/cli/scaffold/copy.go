@@ -14,8 +14,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
@@ -49,7 +49,7 @@ func Copy(c *command.Call, from, to string) int {
 		return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the configuration", "%s.", err))
 	}
 	for _, name := range names {
-		c.Report.Say("Wrote " + units.RelativeTo(c.Dir, filepath.Join(to, name)) + "\n")
+		c.Report.Say("Wrote " + sys.RelativeTo(c.Dir, filepath.Join(to, name)) + "\n")
 	}
 	return 0
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
@@ -114,7 +115,7 @@ func Module(c *command.Call, src, dir, to, include string) int {
 	if err := write(path, text(src, include, m)); err != nil {
 		return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the configuration", "%s.", err))
 	}
-	c.Report.Say("Wrote " + units.RelativeTo(c.Dir, path) + "\n")
+	c.Report.Say("Wrote " + sys.RelativeTo(c.Dir, path) + "\n")
 	return 0
 }
 

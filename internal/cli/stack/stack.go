@@ -18,6 +18,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
@@ -115,7 +116,7 @@ func runStackGenerate(ctx context.Context, c *command.Call, f *unitflags.Flags) 
 		mu.Lock()
 		defer mu.Unlock()
 		made++
-		c.Report.Say(fmt.Sprintf("Generated %s %s in %s\n", it.Kind, it.Name, units.RelativeTo(c.Dir, it.Dir)))
+		c.Report.Say(fmt.Sprintf("Generated %s %s in %s\n", it.Kind, it.Name, sys.RelativeTo(c.Dir, it.Dir)))
 	}
 	if ds = append(ds, estate.GenerateStacks(ctx, o, c.Report.Set)...); len(ds) > 0 {
 		c.Report.Tell(ds)
@@ -168,7 +169,7 @@ func runStackClean(ctx context.Context, c *command.Call, f *unitflags.Flags, for
 		if err := os.RemoveAll(dir); err != nil {
 			return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to remove generated units", "%s.", err))
 		}
-		c.Report.Say("Removed " + units.RelativeTo(c.Dir, dir) + "\n")
+		c.Report.Say("Removed " + sys.RelativeTo(c.Dir, dir) + "\n")
 	}
 	return 0
 }

@@ -259,16 +259,6 @@ func Beside(c *command.Call, e *estate.Estate, ds diag.List) {
 	}
 }
 
-// RelativeTo returns path relative to dir, with slashes. If that is impossible, it returns
-// path.
-func RelativeTo(dir, path string) string {
-	rel, err := filepath.Rel(dir, path)
-	if err != nil {
-		return path
-	}
-	return filepath.ToSlash(rel)
-}
-
 // WorkIn changes to the directory of --working-dir.
 func WorkIn(c *command.Call, f *unitflags.Flags) {
 	if f.Working != "" {

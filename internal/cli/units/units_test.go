@@ -80,7 +80,7 @@ func TestTexts(t *testing.T) {
 	if in, out := units.PathShown(c, filepath.Join(c.Dir, "a", "b")), units.PathShown(c, outside); in != filepath.Join("a", "b") || out != outside {
 		t.Error(in, out)
 	}
-	if got := units.RelativeTo(c.Dir, outside); got != "../m" {
+	if got := sys.RelativeTo(c.Dir, outside); got != "../m" {
 		t.Error(got)
 	}
 	if own, other := units.About(".", "the text"), units.About("a", "the text"); own != "The text" || other != "a: the text" {

@@ -104,10 +104,7 @@ func (h *Host) shown(path string) string {
 	if h.Plugins == nil {
 		return path
 	}
-	if rel, err := filepath.Rel(h.Plugins.Directory.Dir, path); err == nil {
-		return filepath.ToSlash(rel)
-	}
-	return path
+	return sys.RelativeTo(h.Plugins.Directory.Dir, path)
 }
 
 // log writes to the trace log.
