@@ -314,7 +314,7 @@ func TestMessagesBesideACycle(t *testing.T) {
 	}
 }
 
-// chain returns n cells, each of which reads the next. end computes the last one.
+// chain returns n cells. Each cell reads the next one, and end computes the last one.
 func chain(n int, end func(task *Task, first *Cell[int]) (int, diag.List)) []*Cell[int] {
 	cells := make([]*Cell[int], n)
 	for i := range cells {

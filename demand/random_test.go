@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A world is a graph of numbered cells, each of which reads other cells and returns a sum. The messages and
+// A world is a graph of numbered cells. Each cell reads other cells and returns a sum. The messages and
 // the value of a cell contain everything that it has read, so that two runs have the same outcome only if
 // every cell has read the same.
 type world struct {

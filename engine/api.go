@@ -155,7 +155,7 @@ type ProcessOptions struct {
 // Sharing describes how engines share the processes of providers.
 type Sharing = manager.Sharing
 
-// A DirectoryUse is how a provider uses its working directory.
+// A DirectoryUse describes how a provider uses its working directory.
 type DirectoryUse = manager.DirectoryUse
 
 // The uses of a working directory.

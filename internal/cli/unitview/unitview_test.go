@@ -80,7 +80,7 @@ func TestFoldsConcurrent(t *testing.T) {
 	}
 }
 
-// Each result has a sentence that tells what happened, and why.
+// The sentence of each result describes what happened, and why.
 func TestSentence(t *testing.T) {
 	unit := &estate.Unit{Name: "u"}
 	for want, tt := range map[string]struct {

@@ -23,7 +23,7 @@ import (
 // a file that was written or replaced has another identity.
 //
 // The records are files of the user, mode 0600, in a cache that no checkout contains. They count
-// only on the machine that wrote them. SECURITY.md says what this protects against.
+// only on the machine that wrote them. SECURITY.md describes the protection.
 
 // Records locates the records of verified packages.
 type Records struct {

@@ -98,7 +98,7 @@ type Sharing interface {
 	CallsOf(a addr.Provider) int
 }
 
-// A DirectoryUse is how a provider uses its working directory.
+// A DirectoryUse describes how a provider uses its working directory.
 type DirectoryUse uint8
 
 // The uses of a working directory.
