@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/wrap"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/state/statemgr"
 )
 
 // Overview returns a text about the working directory, and the commands with which a user may
@@ -104,7 +105,12 @@ func count(n int, thing string) string {
 // workspace's state, and a state that could not be written.
 func leftovers(dir string) (journals, states []string) {
 	journals, _ = filepath.Glob(filepath.Join(dir, ".*.journal"))
-	states, _ = filepath.Glob(filepath.Join(dir, "errored.tfstate"))
+	all, _ := filepath.Glob(filepath.Join(dir, "errored.*"))
+	for _, path := range all {
+		if statemgr.IsErrored(filepath.Base(path)) {
+			states = append(states, path)
+		}
+	}
 	return journals, states
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend/selection"
 	"github.com/terrace-iac/terrace/internal/state/encryption"
 	"github.com/terrace-iac/terrace/internal/state/stateedit"
+	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/state"
@@ -280,14 +281,13 @@ errored.tfstate.pushed.`,
 // not report it again.
 func renamePushed(c *command.Call) diag.List {
 	name := c.Arg(0)
-	base := filepath.Base(name)
-	if !strings.HasPrefix(base, "errored.") || !strings.HasSuffix(base, ".tfstate") {
+	if !statemgr.IsErrored(filepath.Base(name)) {
 		return nil
 	}
-	if err := os.Rename(c.Path(name), c.Path(name+".pushed")); err != nil {
+	if err := os.Rename(c.Path(name), c.Path(name+statemgr.PushedSuffix)); err != nil {
 		return diag.Warnf(diag.CodeStateFile, nil, "Failed to remove a file", "The state of %s was pushed, but the file cannot be renamed: %s. Remove it.", name, err)
 	}
-	c.Report.Say(fmt.Sprintf("The state of %s was pushed. The file was renamed to %s.pushed.\n", name, name))
+	c.Report.Say(fmt.Sprintf("The state of %s was pushed. The file was renamed to %s.\n", name, name+statemgr.PushedSuffix))
 	return nil
 }
 

@@ -214,7 +214,7 @@ const packageOrder = `
 	unit, internal/settings/telemetry < internal/estate/hooks;
 	unit, internal/base/parallel, internal/base/sys < internal/estate/credentials;
 	unit, engine < internal/estate/inputs;
-	internal/estate/glob, internal/net/fetch, unit < internal/estate/workcopy/copytree < internal/estate/workcopy/overlay;
+	internal/estate/glob, internal/net/fetch, internal/state/statemgr, unit < internal/estate/workcopy/copytree < internal/estate/workcopy/overlay;
 	internal/estate/workcopy/overlay, engine, internal/state/backend < internal/estate/workcopy;
 	internal/estate/workcopy, internal/settings/telemetry < internal/estate/discovery/stacks;
 	internal/estate/discovery/filter, internal/estate/discovery/git, internal/estate/discovery/stacks, internal/estate/schedule < internal/estate/discovery;

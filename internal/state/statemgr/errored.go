@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -20,6 +21,21 @@ const (
 	erroredName  = "errored.tfstate"
 	replacedName = "replaced.tfstate"
 )
+
+// PushedSuffix is appended to the name of a file with a saved state when the state was pushed.
+const PushedSuffix = ".pushed"
+
+// IsErrored reports whether a file name without directories is one of those that a state gets which
+// cannot be written to its store: errored.tfstate or, with a number, errored.1.tfstate.
+func IsErrored(name string) bool {
+	if name == erroredName {
+		return true
+	}
+	number, begins := strings.CutPrefix(name, "errored.")
+	number, ends := strings.CutSuffix(number, ".tfstate")
+	_, err := strconv.ParseUint(number, 10, 64)
+	return begins && ends && err == nil
+}
 
 // writeErrored saves a whole state that could not be written to the store as errored.tfstate in
 // o.Dir. If that file exists, the name gets a number. If it succeeds, it returns a warning with

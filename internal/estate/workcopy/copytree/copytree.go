@@ -22,6 +22,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/estate/glob"
 	"github.com/terrace-iac/terrace/internal/net/fetch"
+	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -86,8 +87,7 @@ func (r Rules) Takes(rel string) bool {
 // errored reports whether a file contains a state that could not be saved, or one that was
 // pushed since.
 func errored(rel string) bool {
-	name := path.Base(rel)
-	return strings.HasPrefix(name, "errored.") && (strings.HasSuffix(name, ".tfstate") || strings.HasSuffix(name, ".tfstate.pushed"))
+	return statemgr.IsErrored(strings.TrimSuffix(path.Base(rel), statemgr.PushedSuffix))
 }
 
 // Private reports whether a directory name is one in which programs store their own data.
