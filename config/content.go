@@ -40,7 +40,7 @@ type content struct {
 type blockSet struct {
 	typ  string
 	list [][]part
-	gone []Place // blocks that they replaced, nearest first
+	gone []Overridden // blocks that they replaced, nearest first
 }
 
 // blocks returns the nested blocks of a type.
@@ -167,8 +167,8 @@ func (c *content) put(set blockSet) {
 }
 
 // replacedParts returns the positions of blocks that are replaced.
-func replacedParts(blocks [][]part) []Place {
-	var out []Place
+func replacedParts(blocks [][]part) []Overridden {
+	var out []Overridden
 	for _, parts := range blocks {
 		out = append(out, placesOf(parts)...)
 	}

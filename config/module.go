@@ -137,7 +137,7 @@ type Backend struct {
 	Body hcl.Body
 	At   source.Range
 
-	gone []Place // the blocks that it replaced
+	gone []Overridden // the blocks that it replaced
 }
 
 // A Provider is a provider configuration.
@@ -149,7 +149,7 @@ type Provider struct {
 	Body    hcl.Body     // the provider's own arguments
 	Empty   bool         // the block contains only meta-arguments
 	At      source.Range
-	Merged  []Place // the blocks that were merged, base first; nil if there is only one
+	Merged  []Overridden // the blocks that were merged, base first; nil if there is only one
 }
 
 // Key returns the key of the configuration in its module: name or name.alias.
@@ -187,7 +187,7 @@ type Variable struct {
 	Validations []*Rule
 	Settings    map[string]*Setting // every argument, for explanations
 	At          source.Range
-	Merged      []Place // the blocks that were merged, base first; nil if there is only one
+	Merged      []Overridden // the blocks that were merged, base first; nil if there is only one
 }
 
 // Required reports whether the variable has no default.
@@ -212,7 +212,7 @@ type Output struct {
 	Preconditions []*Rule
 	Settings      map[string]*Setting
 	At            source.Range
-	Merged        []Place // the blocks that were merged, base first; nil if there is only one
+	Merged        []Overridden // the blocks that were merged, base first; nil if there is only one
 }
 
 // A Rule is a validation, precondition, postcondition or assertion.
@@ -240,7 +240,7 @@ type Call struct {
 	DependsOn []hcl.Traversal
 	Body      hcl.Body // arguments for the module's variables
 	At        source.Range
-	Merged    []Place // the blocks that were merged, base first; nil if there is only one
+	Merged    []Overridden // the blocks that were merged, base first; nil if there is only one
 }
 
 // A PassedProvider is one element of a call's providers argument.
@@ -264,7 +264,7 @@ type Resource struct {
 
 	Check  string // name of the check block that contains the data source, or ""
 	At     source.Range
-	Merged []Place // the blocks that were merged, base first; nil if there is only one
+	Merged []Overridden // the blocks that were merged, base first; nil if there is only one
 }
 
 // TypeAt returns the range of the resource's type if the header is formatted in the usual

@@ -17,9 +17,9 @@ type Origin struct {
 // Origin returns the origin of a block of this module. at and merged are the fields At and Merged of
 // the block, such as Resource.At and Resource.Merged. Origin parses the files of the block again if the module's Set contains their text, so
 // that a module need not store rarely used information.
-func (m *Module) Origin(at source.Range, merged []Place) Origin {
+func (m *Module) Origin(at source.Range, merged []Overridden) Origin {
 	if merged == nil {
-		merged = []Place{{At: at, Layer: m.Set.LayerOf(at)}}
+		merged = []Overridden{{At: at, Layer: m.Set.LayerOf(at)}}
 	}
 	var o Origin
 	kind := ""
@@ -39,7 +39,7 @@ func (m *Module) Origin(at source.Range, merged []Place) Origin {
 func Defines(typ, name string) bool { return kindOf(typ).owns(name) }
 
 // blockAt parses the file at p again and returns the block whose header is at p.
-func (m *Module) blockAt(p Place) (typedPart, bool) {
+func (m *Module) blockAt(p Overridden) (typedPart, bool) {
 	f := m.Set.File(p.At.Filename)
 	if f == nil {
 		return typedPart{}, false
@@ -63,7 +63,7 @@ func (m *Module) blockAt(p Place) (typedPart, bool) {
 }
 
 // mergedFrom returns the positions of a block's parts that a module stores.
-func mergedFrom(parts []part) []Place {
+func mergedFrom(parts []part) []Overridden {
 	if len(parts) < 2 {
 		return nil
 	}
@@ -71,7 +71,7 @@ func mergedFrom(parts []part) []Place {
 }
 
 // Parts returns the headers of the blocks that were merged, base first.
-func (o Origin) Parts() []Place { return placesOf(o.parts) }
+func (o Origin) Parts() []Overridden { return placesOf(o.parts) }
 
 // Setting returns one of the block's own arguments, such as count, source or depends_on, with
 // the settings that it replaced. It is nil if the argument is not set.
@@ -95,7 +95,7 @@ type NestedOrigin struct {
 	Origin
 	Type     string
 	Labels   []string
-	Replaced []Place // the blocks that all nested blocks of this type replaced, nearest first
+	Replaced []Overridden // the blocks that all nested blocks of this type replaced, nearest first
 }
 
 // Blocks returns the block's own nested blocks, such as lifecycle and provisioner, in their
@@ -117,10 +117,10 @@ func (o Origin) Blocks() (out []NestedOrigin) {
 	return out
 }
 
-func placesOf(parts []part) []Place {
-	out := make([]Place, len(parts))
+func placesOf(parts []part) []Overridden {
+	out := make([]Overridden, len(parts))
 	for i, p := range parts {
-		out[i] = Place{p.head, p.layer, true}
+		out[i] = Overridden{p.head, p.layer, true}
 	}
 	return out
 }

@@ -157,7 +157,7 @@ type outBlock struct {
 	labels []string
 	body   *outBody
 	heads  []source.Range // headers of the merged blocks, base first
-	gone   []Place        // the blocks that it replaced, nearest first
+	gone   []Overridden   // the blocks that it replaced, nearest first
 	addr   string         // its address in PrintOptions.Addr
 }
 
@@ -198,7 +198,7 @@ type outItem struct {
 	raw   bool // a JSON property
 	clash bool // JSON syntax would confuse its name with one that the kind defines
 	block *outBlock
-	gone  []Place // the settings that an argument replaced, if set does not contain them
+	gone  []Overridden // the settings that an argument replaced, if set does not contain them
 
 	native, json string // the text, if it differs from that of set
 	addr         string // address of an item that can be selected, such as a local value

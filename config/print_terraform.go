@@ -57,10 +57,10 @@ func (p *printer) terraform(tf *terraformParts) (out []*outBlock) {
 }
 
 // metasBefore returns the provider_meta blocks of a provider, last first.
-func (p *printer) metasBefore(metas []meta, of addr.Provider) (out []Place) {
+func (p *printer) metasBefore(metas []meta, of addr.Provider) (out []Overridden) {
 	for _, m := range slices.Backward(metas) {
 		if p.m.Source(m.labels[0]) == of {
-			out = append(out, Place{m.head, m.layer, true})
+			out = append(out, Overridden{m.head, m.layer, true})
 		}
 	}
 	return out

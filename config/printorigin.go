@@ -26,15 +26,15 @@ func (p *printer) replaced(b *Body, items []outItem) {
 }
 
 // chain returns the settings that a setting replaced, nearest first.
-func (s *Setting) chain() (out []Place) {
+func (s *Setting) chain() (out []Overridden) {
 	for u := s.Replaced; u != nil; u = u.Replaced {
-		out = append(out, Place{At: u.Range, Layer: u.Layer})
+		out = append(out, Overridden{At: u.Range, Layer: u.Layer})
 	}
 	return out
 }
 
 // under returns the settings that an argument replaced.
-func (it outItem) under() []Place {
+func (it outItem) under() []Overridden {
 	if it.gone != nil {
 		return it.gone
 	}
@@ -55,7 +55,7 @@ func (p *printer) headOrigin(b *outBlock) string {
 	return out + overridesText(b.gone)
 }
 
-func overridesText(gone []Place) string {
+func overridesText(gone []Overridden) string {
 	var b strings.Builder
 	for _, g := range gone {
 		b.WriteString(", overrides " + placeText(g.At, g.Layer))
@@ -84,7 +84,7 @@ func placeJSON(at source.Range, l *source.Layer) jsonPlace {
 	return jsonPlace{File: at.Filename, Line: at.Start.Line, Column: at.Start.Column, Layer: l.String()}
 }
 
-func placesJSON(gone []Place) (out []jsonPlace) {
+func placesJSON(gone []Overridden) (out []jsonPlace) {
 	for _, g := range gone {
 		out = append(out, placeJSON(g.At, g.Layer))
 	}

@@ -37,9 +37,9 @@ func (m *Module) remarks(at source.Range) []source.Remark {
 
 // mergedAt returns the merged block with the nearest header above a position, and the part of
 // its body that the language does not define.
-func (m *Module) mergedAt(at source.Range) (merged []Place, body hcl.Body) {
+func (m *Module) mergedAt(at source.Range) (merged []Overridden, body hcl.Body) {
 	nearest := -1
-	look := func(places []Place, of hcl.Body) {
+	look := func(places []Overridden, of hcl.Body) {
 		for _, p := range places {
 			if p.At.Filename == at.Filename && p.At.Start.Byte <= at.Start.Byte && p.At.Start.Byte > nearest {
 				nearest, merged, body = p.At.Start.Byte, places, of
@@ -120,7 +120,7 @@ func (s *Setting) remarks(at source.Range) ([]source.Remark, bool) {
 	return nil, false
 }
 
-func remarksOf(gone []Place) (out []source.Remark) {
+func remarksOf(gone []Overridden) (out []source.Remark) {
 	for _, g := range gone {
 		text := "overrides the value set here"
 		if g.Block {

@@ -7,8 +7,8 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// A Place is the position of a block or argument, with the role of its file.
-type Place struct {
+// An Overridden is the position of a block or argument, with the role of its file.
+type Overridden struct {
 	At    source.Range // range of the header of a block, or of an argument
 	Layer *source.Layer
 	Block bool // it is a block
@@ -17,12 +17,12 @@ type Place struct {
 // Replaced returns the arguments and blocks that a name in a body of this module replaced, nearest
 // first, and blocks of one file in source order. For an argument that replaced arguments, Setting
 // returns more details.
-func (m *Module) Replaced(body hcl.Body, name string) []Place {
+func (m *Module) Replaced(body hcl.Body, name string) []Overridden {
 	b, ok := body.(*Body)
 	if !ok {
 		return nil
 	}
-	var out []Place
+	var out []Overridden
 	won := false
 	for i := len(b.layers) - 1; i >= 0; i-- {
 		given := b.layers[i].given(name)
@@ -63,27 +63,27 @@ func (m *Module) BlockTypes(body hcl.Body) []string {
 }
 
 // given returns the positions at which a layer sets a name.
-func (l *bodyLayer) given(name string) []Place {
-	var out []Place
+func (l *bodyLayer) given(name string) []Overridden {
+	var out []Overridden
 	if b, ok := syntaxBody(l.body); ok {
 		if a := b.Attributes[name]; a != nil {
-			out = append(out, Place{At: a.SrcRange, Layer: l.layer})
+			out = append(out, Overridden{At: a.SrcRange, Layer: l.layer})
 		}
 		for _, block := range b.Blocks {
 			if nativeName(block.Type, block.Labels) == name {
-				out = append(out, Place{block.DefRange(), l.layer, true})
+				out = append(out, Overridden{block.DefRange(), l.layer, true})
 			}
 		}
 		return out
 	}
 	attrs, _ := l.body.JustAttributes()
 	if a := attrs[name]; a != nil {
-		out = append(out, Place{At: a.Range, Layer: l.layer})
+		out = append(out, Overridden{At: a.Range, Layer: l.layer})
 	}
 	if attrs["dynamic"] != nil {
 		for _, d := range jsonDynamics(l.body) {
 			if slices.Contains(d.Labels, name) {
-				out = append(out, Place{d.DefRange, l.layer, true})
+				out = append(out, Overridden{d.DefRange, l.layer, true})
 			}
 		}
 	}

@@ -20,7 +20,7 @@ type terraformParts struct {
 	language   []part     // language blocks
 	backend    *part      // a backend or cloud block
 	isCloud    bool
-	gone       []Place // backend and cloud blocks that backend replaced, nearest first
+	gone       []Overridden // backend and cloud blocks that backend replaced, nearest first
 	encryption []part
 	required   []part // required_providers, base first
 	metas      []meta // provider_meta
@@ -91,7 +91,7 @@ func (t *terraformParts) addBackend(p part, cloud, again bool) diag.List {
 		return onlyOne(diag.CodeConfigDuplicateBackend, p, *have, summary, what)
 	}
 	if have := t.backend; have != nil {
-		t.gone = append([]Place{{have.head, have.layer, true}}, t.gone...)
+		t.gone = append([]Overridden{{have.head, have.layer, true}}, t.gone...)
 	}
 	t.backend, t.isCloud = &p, cloud
 	return nil

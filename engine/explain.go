@@ -34,7 +34,7 @@ type ExplainOptions struct {
 
 	// Unit describes the unit that sets the inputs of the module, with the text of its files.
 	// Show returns the displayed name of a file. Both are nil in a directory without units.
-	Unit    explanation.Unit
+	Unit    explanation.InputSource
 	UnitSet *source.Set
 	Show    func(file string) (name, layer string)
 

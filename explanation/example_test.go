@@ -13,7 +13,7 @@ func Example() {
 		Address: "local.region", Value: cty.StringVal("eu"),
 		Steps: []*explanation.Step{{
 			Kind: explanation.Local, Text: "local.region",
-			At: &explanation.Place{File: "main_override.tf", Line: 2, Source: `region = "eu"`, Part: `region = "eu"`, Layer: "override 1"},
+			At: &explanation.SourceLine{File: "main_override.tf", Line: 2, Source: `region = "eu"`, Part: `region = "eu"`, Layer: "override 1"},
 		}},
 	}
 	_ = x.Print(os.Stdout)

@@ -78,16 +78,16 @@ const (
 // because the value is computed.
 type Step struct {
 	Kind     Kind
-	Text     string  // description for a reader: `local.tags["env"]`
-	At       *Place  // nil outside files
-	With     []Place // other blocks with which a block was merged
-	Replaces []Place // what an argument or block replaced: all overrides down to the base
-	Computed bool    // the value is not in the text: the expression computes it
-	From     []From  // references of the expression, if the chain ends there
+	Text     string       // description for a reader: `local.tags["env"]`
+	At       *SourceLine  // nil outside files
+	With     []SourceLine // other blocks with which a block was merged
+	Replaces []SourceLine // what an argument or block replaced: all overrides down to the base
+	Computed bool         // the value is not in the text: the expression computes it
+	From     []From       // references of the expression, if the chain ends there
 }
 
-// A Place is a line of source.
-type Place struct {
+// A SourceLine is a line of source.
+type SourceLine struct {
 	File         string
 	Line, Column int
 	Source       string // the line without secrets; "" if the text is not available
@@ -100,13 +100,13 @@ type Place struct {
 // From is a reference that contributes to a computed value.
 type From struct {
 	Address string // address that can be explained next
-	At      *Place
+	At      *SourceLine
 }
 
 // A Part is one argument or nested block of a block.
 type Part struct {
 	Name     string
-	At       Place
-	With     []Place // as in Step
-	Replaces []Place // as in Step
+	At       SourceLine
+	With     []SourceLine // as in Step
+	Replaces []SourceLine // as in Step
 }

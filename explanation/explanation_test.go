@@ -11,8 +11,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-func at(line int, text string) *explanation.Place {
-	return &explanation.Place{File: "main.tf", Line: line, Column: 3, Source: text, Part: text, Layer: "base"}
+func at(line int, text string) *explanation.SourceLine {
+	return &explanation.SourceLine{File: "main.tf", Line: line, Column: 3, Source: text, Part: text, Layer: "base"}
 }
 
 // The text contains the value, each step with its line, and the lines that it replaced.
@@ -26,7 +26,7 @@ func TestPrint(t *testing.T) {
 	x := &explanation.Explanation{
 		Address: "local.name", Value: cty.StringVal("b"), FromState: true,
 		Steps: []*explanation.Step{
-			{Kind: explanation.Local, Text: "local.name", At: over, Replaces: []explanation.Place{*at(7, `name = "a"`)}},
+			{Kind: explanation.Local, Text: "local.name", At: over, Replaces: []explanation.SourceLine{*at(7, `name = "a"`)}},
 			{Kind: explanation.Computed, Text: "computed here", Computed: true, From: []explanation.From{{Address: "var.a"}, {Address: "var.b"}}},
 		},
 		Unchecked: []addr.Provider{cloud},

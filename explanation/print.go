@@ -31,7 +31,7 @@ func (x *Explanation) Print(w io.Writer) error {
 	case !x.Whole:
 		fmt.Fprintf(b, "%s is not known from configuration alone\n", x.Address)
 	}
-	var before *Place
+	var before *SourceLine
 	for i, s := range x.Steps {
 		if i > 0 || !x.Whole {
 			b.WriteString("\n")
@@ -63,7 +63,7 @@ func (x *Explanation) ends(k Kind) bool {
 
 // print writes one step. If the line was shown by the previous step, it only shows the relevant
 // part.
-func (s *Step) print(b *bufio.Writer, before *Place) {
+func (s *Step) print(b *bufio.Writer, before *SourceLine) {
 	fmt.Fprintf(b, "%s\n", s.Text)
 	if s.At != nil {
 		at := *s.At
@@ -97,7 +97,7 @@ func (s *Step) print(b *bufio.Writer, before *Place) {
 	}
 }
 
-func (p *Place) print(b *bufio.Writer, head string) {
+func (p *SourceLine) print(b *bufio.Writer, head string) {
 	fmt.Fprintf(b, "%s%s\n", head, p.where())
 	if p.Source != "" {
 		fmt.Fprintf(b, "    %s\n", p.Source)
@@ -105,7 +105,7 @@ func (p *Place) print(b *bufio.Writer, head string) {
 }
 
 // where returns file, line and layer. Outside files it returns only the layer.
-func (p *Place) where() string {
+func (p *SourceLine) where() string {
 	if p.File == "" {
 		return p.Layer
 	}
@@ -188,14 +188,14 @@ func (x *Explanation) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-func placesJSON(at []Place) (out []jsonPlace) {
+func placesJSON(at []SourceLine) (out []jsonPlace) {
 	for i := range at {
 		out = append(out, *at[i].json())
 	}
 	return out
 }
 
-func (p *Place) json() *jsonPlace {
+func (p *SourceLine) json() *jsonPlace {
 	if p == nil {
 		return nil
 	}

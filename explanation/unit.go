@@ -8,8 +8,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Unit is the source of the root module's inputs.
-type Unit interface {
+// An InputSource is the source of the root module's inputs.
+type InputSource interface {
 	// Part returns the way to a part of the unit, such as inputs.tags.team. ok is false if the
 	// address does not refer to a unit. ds contains an error if the unit does not have the
 	// part.
@@ -47,11 +47,11 @@ type Scope interface {
 // A Way contains the stops between two expressions.
 type Way struct {
 	Stops []Stop
-	Next  *Target // where the explanation continues; nil if it ends
+	Next  *ExprPart // where the explanation continues; nil if it ends
 }
 
-// A Target is a part of an expression.
-type Target struct {
+// An ExprPart is a part of an expression.
+type ExprPart struct {
 	In   Scope
 	Expr hcl.Expression
 	Path hcl.Traversal

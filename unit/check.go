@@ -193,7 +193,7 @@ func (u *Unit) Warnings(t *demand.Task) diag.List {
 		return nil
 	}
 	type given struct {
-		target Target
+		target DependencyID
 		at     *source.Range
 		by     *imported
 	}
@@ -222,7 +222,7 @@ func (u *Unit) Warnings(t *demand.Task) diag.List {
 			first[l] = given{target, at, i}
 		}
 	}
-	u.overriddenTargets(c, func(label string) (Target, *source.Range, bool) {
+	u.overriddenTargets(c, func(label string) (DependencyID, *source.Range, bool) {
 		f, ok := first[label]
 		return f.target, f.at, ok
 	})
@@ -231,7 +231,7 @@ func (u *Unit) Warnings(t *demand.Task) diag.List {
 
 // overriddenTargets warns if inherited inputs still read a dependency whose path this file
 // overrides.
-func (u *Unit) overriddenTargets(c *evaluator, merged func(label string) (Target, *source.Range, bool)) {
+func (u *Unit) overriddenTargets(c *evaluator, merged func(label string) (DependencyID, *source.Range, bool)) {
 	for _, b := range u.e.file().Root.Of("dependency") {
 		was, at, ok := merged(b.Label)
 		if !ok || b.Attr("config_path") == nil {
@@ -252,7 +252,7 @@ func (u *Unit) overriddenTargets(c *evaluator, merged func(label string) (Target
 
 // inheritedUse returns the first inherited input that reads a target through a dependency
 // of another file, or "".
-func (u *Unit) inheritedUse(c *evaluator, was Target, label string) string {
+func (u *Unit) inheritedUse(c *evaluator, was DependencyID, label string) string {
 	n := u.field(c, "inputs")
 	if n == nil {
 		return ""

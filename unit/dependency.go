@@ -14,9 +14,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Target identifies the unit or stack that a dependency block refers to. It is the ID of a unit,
+// A DependencyID identifies the unit or stack that a dependency block refers to. It is the ID of a unit,
 // or the directory of a stack file. See Unit.ID.
-type Target string
+type DependencyID string
 
 // depsNode is the effective dependency blocks of a file.
 type depsNode struct {
@@ -161,7 +161,7 @@ func (n *depNode) Arg(c *evaluator, name string) cty.Value {
 }
 
 // target returns the target of the dependency. ok is false after an error.
-func (n *depNode) target(c *evaluator) (t Target, ok bool) {
+func (n *depNode) target(c *evaluator) (t DependencyID, ok bool) {
 	v := n.Arg(c, "config_path")
 	if c.stuck() {
 		return "", false
@@ -187,12 +187,12 @@ func (n *depNode) folder() string {
 }
 
 // target returns the ID of the unit at a path.
-func (l *Loader) target(dir, path string) Target {
+func (l *Loader) target(dir, path string) DependencyID {
 	full := functions.AbsPath(dir, path)
 	if base := filepath.Base(full); base == syntax.DefaultName || base == syntax.DefaultJSONName || base == l.env.configName() {
 		full = filepath.Dir(full)
 	}
-	return Target(full)
+	return DependencyID(full)
 }
 
 // outputs returns the outputs of the dependency, or nil if it has none.
@@ -300,7 +300,7 @@ func (f *facts) withDep(d *depUse) *facts {
 // outputCell holds the outputs of one target.
 type outputCell struct {
 	demand.Cell[*outputResult]
-	target Target
+	target DependencyID
 	at     source.Range
 }
 
@@ -315,7 +315,7 @@ func (k *outputCell) Describe() (string, *source.Range) {
 }
 
 // outputsOf fetches the outputs of a target, at most once.
-func (l *Loader) outputsOf(t *demand.Task, target Target, at source.Range) (cty.Value, bool, diag.List) {
+func (l *Loader) outputsOf(t *demand.Task, target DependencyID, at source.Range) (cty.Value, bool, diag.List) {
 	if l.env.Outputs == nil {
 		return cty.DynamicVal, false, nil
 	}

@@ -283,7 +283,7 @@ func (u *Unit) headOf(c *evaluator) *evaluator {
 }
 
 // mustExist reports a dependency on a path that does not exist.
-func (c *evaluator) mustExist(target Target, at *source.Range) {
+func (c *evaluator) mustExist(target DependencyID, at *source.Range) {
 	path := string(target)
 	if c.l.disk.Exists(path) {
 		return

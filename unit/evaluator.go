@@ -258,7 +258,7 @@ type facts struct {
 
 // depUse is one dependency block that an expression reached.
 type depUse struct {
-	target Target
+	target DependencyID
 	at     *source.Range // of the block
 	label  string
 	via    *evaluation // the evaluation of the file with the block

@@ -38,12 +38,12 @@ func (u *Unit) Explain(t *demand.Task, path string) (*explanation.Explanation, d
 
 // Origin returns the unit for explanations of its module. The result uses the task, so both
 // belong to one goroutine.
-func (u *Unit) Origin(t *demand.Task) explanation.Unit {
+func (u *Unit) Origin(t *demand.Task) explanation.InputSource {
 	full := u.l.env.Outputs != nil && !u.noOutputs
 	return &explained{u: u, t: t, full: full, texts: map[string]*hcl.File{}}
 }
 
-// explained implements explanation.Unit.
+// explained implements explanation.InputSource.
 type explained struct {
 	u     *Unit
 	t     *demand.Task
@@ -54,7 +54,7 @@ type explained struct {
 // evaluator returns a new computation, so that an error in one does not affect others.
 func (x *explained) evaluator() *evaluator { return x.u.l.on(x.t, x.u.e, x.full) }
 
-// Part implements explanation.Unit.
+// Part implements explanation.InputSource.
 func (x *explained) Part(ref hcl.Traversal) (explanation.Way, bool, diag.List) {
 	c := x.evaluator()
 	name := ref.RootName()
@@ -273,7 +273,7 @@ func (s scope) each(c *evaluator, ref hcl.Traversal) (explanation.Way, bool) {
 		return explanation.Way{Stops: []explanation.Stop{stop}}, true
 	}
 	path := append(hcl.Traversal{hcl.TraverseIndex{Key: cty.StringVal(s.x.u.Key)}}, ref[2:]...)
-	return explanation.Way{Stops: []explanation.Stop{stop}, Next: &explanation.Target{In: stop.In, Expr: stop.Expr, Path: path}}, true
+	return explanation.Way{Stops: []explanation.Stop{stop}, Next: &explanation.ExprPart{In: stop.In, Expr: stop.Expr, Path: path}}, true
 }
 
 // fromStack continues from a values file in the stack file that it was generated from, if
@@ -326,7 +326,7 @@ func (s scope) Read(call *hclsyntax.FunctionCallExpr, path hcl.Traversal) (expla
 		return explanation.Way{}, false
 	}
 	if d, fallback := n.(*exprNode); fallback {
-		return explanation.Way{Next: &explanation.Target{In: scope{s.x, s.e}, Expr: call.Args[1], Path: path}}, d != nil
+		return explanation.Way{Next: &explanation.ExprPart{In: scope{s.x, s.e}, Expr: call.Args[1], Path: path}}, d != nil
 	}
 	w := &walker{x: s.x, c: c, kind: explanation.Argument}
 	return w.walk(n, path)
@@ -350,7 +350,7 @@ func (s scope) environment(call *hclsyntax.FunctionCallExpr) (explanation.Way, b
 		return explanation.Way{}, false
 	}
 	stop.Text += " is not set"
-	return explanation.Way{Stops: []explanation.Stop{stop}, Next: &explanation.Target{In: s, Expr: call.Args[1]}}, true
+	return explanation.Way{Stops: []explanation.Stop{stop}, Next: &explanation.ExprPart{In: s, Expr: call.Args[1]}}, true
 }
 
 // A walker follows a path over nodes to the expression that contains the rest of the path.
@@ -419,7 +419,7 @@ func (w *walker) walk(n node, path hcl.Traversal) (way explanation.Way, ok bool)
 			path, stop = path[1:], w.stop(n, w.kind, text)
 		}
 		stop.Path, stop.Of = path, all
-		return explanation.Way{Stops: []explanation.Stop{stop}, Next: &explanation.Target{In: stop.In, Expr: stop.Expr, Path: path}}, true
+		return explanation.Way{Stops: []explanation.Stop{stop}, Next: &explanation.ExprPart{In: stop.In, Expr: stop.Expr, Path: path}}, true
 	case *converted:
 		return w.walk(n.n, path)
 	case *plainNode:

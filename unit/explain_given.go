@@ -15,7 +15,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// Given implements explanation.Unit: it finds the extra_arguments block that names a
+// Given implements explanation.InputSource: it finds the extra_arguments block that names a
 // variable file, passes -var or sets an environment variable. If there are several, the
 // last one is used.
 func (x *explained) Given(by source.Layer, name string) (explanation.Way, bool) {
@@ -105,7 +105,7 @@ func (x *explained) Names(word, file string) bool {
 	return file == rel || strings.HasSuffix(file, "/"+rel)
 }
 
-// Generated implements explanation.Unit: it finds the generate or remote_state block that
+// Generated implements explanation.InputSource: it finds the generate or remote_state block that
 // writes a line of a file.
 func (x *explained) Generated(line explanation.GeneratedLine) (explanation.Way, bool) {
 	name := line.File
@@ -203,13 +203,13 @@ func (x *explained) written(way *explanation.Way, line explanation.GeneratedLine
 			way.Next = nil
 		case len(parts) == 1 && isValue(text[asked.from:asked.to], text[parts[0].from:parts[0].to]):
 			stop.Expr = parts[0].x
-			way.Next = &explanation.Target{In: way.Next.In, Expr: parts[0].x}
+			way.Next = &explanation.ExprPart{In: way.Next.In, Expr: parts[0].x}
 		default:
 			made := &hclsyntax.TemplateExpr{SrcRange: stop.At}
 			for _, p := range parts {
 				made.Parts = append(made.Parts, p.x)
 			}
-			way.Next = &explanation.Target{In: way.Next.In, Expr: made}
+			way.Next = &explanation.ExprPart{In: way.Next.In, Expr: made}
 		}
 		return
 	}

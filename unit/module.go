@@ -381,8 +381,8 @@ func (n *moduleOutputs) open(c *evaluator) node {
 	return &outputsView{v, fmt.Sprintf("The module %q", n.m.name), false}
 }
 
-func (n *moduleOutputs) id() Target {
-	return Target(moduleID(n.m.e, n.m.name, n.m.key, n.m.keyed))
+func (n *moduleOutputs) id() DependencyID {
+	return DependencyID(moduleID(n.m.e, n.m.name, n.m.key, n.m.keyed))
 }
 
 func (n *moduleOutputs) value(c *evaluator) cty.Value {

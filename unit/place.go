@@ -13,7 +13,7 @@ import (
 )
 
 // place is an expression that calls functions of the unit language. It implements
-// functions.Place.
+// functions.CallSite.
 type place struct {
 	c  *evaluator
 	e  *evaluation
@@ -90,7 +90,7 @@ func (p *place) inInclude() bool {
 	})
 }
 
-// Imported implements functions.Place. In an included file, it also uses that file's
+// Imported implements functions.CallSite. In an included file, it also uses that file's
 // directory, so that one file can be both included and imported.
 func (p *place) Imported(name ...string) (dir, unit string, err error) {
 	if len(name) == 0 && p.e.role == readRole {

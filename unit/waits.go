@@ -48,7 +48,7 @@ func (c *evaluator) readsOutput(n, next node, ref hcl.Traversal, i int) {
 	if !c.full {
 		return
 	}
-	var target Target
+	var target DependencyID
 	switch n := n.(type) {
 	case *outputsNode:
 		t, ok := n.d.target(c)

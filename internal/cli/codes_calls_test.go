@@ -206,7 +206,7 @@ var calls = map[string]func(t *testing.T) diag.List{
 		return coded(units[0].Cause)
 	},
 	"estate/encryption": func(*testing.T) diag.List {
-		d := &workcopy.Dir{Remote: &unit.RemoteState{Encryption: cty.EmptyObjectVal}}
+		d := &workcopy.UnitDirectory{Remote: &unit.RemoteState{Encryption: cty.EmptyObjectVal}}
 		_, ds := d.Encryption()
 		return ds
 	},
@@ -219,7 +219,7 @@ var calls = map[string]func(t *testing.T) diag.List{
 		k := states.NewKeeper(states.Settings{
 			Backends: (&workdir.Directory{}).NewBackends("me@here"), CopiedTo: dir, CheckedOut: func(path string) string { return path },
 		})
-		_, ds := k.Where(t.Context(), "u", &workcopy.Dir{Unit: &unit.Unit{}, Path: dir}, nil, nil, sys.Env{})
+		_, ds := k.Where(t.Context(), "u", &workcopy.UnitDirectory{Unit: &unit.Unit{}, Path: dir}, nil, nil, sys.Env{})
 		return ds
 	},
 	"journal/in-store": func(t *testing.T) diag.List {

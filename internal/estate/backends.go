@@ -22,10 +22,10 @@ func (e *Estate) Bootstrap(ctx context.Context, u *discovery.Unit) (nothing stri
 }
 
 // place returns the location of a unit's state, for commands that change it.
-func (e *Estate) place(ctx context.Context, u *discovery.Unit) (states.Place, diag.List) {
+func (e *Estate) place(ctx context.Context, u *discovery.Unit) (states.Location, diag.List) {
 	s, ds := e.site(e.loader.Task(ctx), u, e.o.Request.Command, run.Output)
 	if ds.HasErrors() {
-		return states.Place{}, ds
+		return states.Location{}, ds
 	}
 	return s.Place(ctx, true)
 }

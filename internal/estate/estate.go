@@ -326,17 +326,17 @@ func (e *Estate) moves() *moves.Between {
 }
 
 // placeOf returns the location of the state of a unit, which may be outside of the estate.
-func (e *Estate) placeOf(ctx context.Context, id string) (states.Place, diag.List) {
+func (e *Estate) placeOf(ctx context.Context, id string) (states.Location, diag.List) {
 	u := e.Found.ByID(id)
 	if u == nil {
 		var ds diag.List
 		if u, ds = e.reader.Outside(e.loader.Task(ctx), id, source.Range{}); u == nil {
-			return states.Place{}, ds
+			return states.Location{}, ds
 		}
 	}
 	s, ds := e.site(e.loader.Task(ctx), u, e.o.Request.Command)
 	if ds.HasErrors() {
-		return states.Place{}, ds
+		return states.Location{}, ds
 	}
 	return s.Place(ctx, true)
 }

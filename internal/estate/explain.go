@@ -45,7 +45,7 @@ func (e *Estate) Evaluate(u *discovery.Unit, outputs Outputs) *Evaluation {
 }
 
 // Origin returns the origins of the unit's values.
-func (v *Evaluation) Origin(ctx context.Context) explanation.Unit {
+func (v *Evaluation) Origin(ctx context.Context) explanation.InputSource {
 	return v.unit.Origin(v.loader.Task(ctx))
 }
 

@@ -46,7 +46,7 @@ type (
 	Wait   = report.Wait
 
 	SavedPlan = saved.Plan
-	SavedUnit = saved.Unit
+	SavedUnit = saved.UnitPlan
 	SavedRun  = saved.About
 	Saving    = saved.Saving
 	Approval  = saved.Approval

@@ -22,7 +22,7 @@ type Operation struct {
 	Engine *engine.Engine
 	Env    sys.Env
 	Values map[string]engine.InputValue // values of the root variables
-	Unit   Unit                         // the unit that the values come from; nil outside of units
+	Unit   UnitSettings                 // the unit that the values come from; nil outside of units
 	State  *OpenState                   // nil means that no state is written, and plans are made from From
 	From   *state.State                 // used if State is nil; nil means no state
 	Host   Host                         // nil means Silent

@@ -28,8 +28,8 @@ type Values interface {
 	Refer(ctx context.Context, ref hcl.Traversal) (cty.Value, diag.List)
 }
 
-// A Unit contains the settings that a unit adds to its working directory.
-type Unit interface {
+// UnitSettings contains the settings that a unit adds to its working directory.
+type UnitSettings interface {
 	Values
 	// Moves returns the moves between units from or to this unit; nil means none.
 	Moves() Moves

@@ -64,7 +64,7 @@ type Directory struct {
 	Set      *source.Set         // receives the texts of files, for messages
 
 	// Unit contains the settings of the unit. nil means that the directory is not that of a unit.
-	Unit Unit
+	Unit UnitSettings
 	// Tolerant turns errors in the values of the unit into warnings.
 	Tolerant bool
 	// Sources reads each configuration file once. nil means that files are read again by each
@@ -89,7 +89,7 @@ func (f *Directory) host() Host {
 }
 
 // In returns the directory of a unit, with the services of f. env is the environment of the unit.
-func (f *Directory) In(dir string, env sys.Env, u Unit) *Directory {
+func (f *Directory) In(dir string, env sys.Env, u UnitSettings) *Directory {
 	n := *f
 	n.Dir, n.Launch, n.Env, n.Unit = dir, dir, env, u
 	n.Tolerant, n.Sources, n.ownSources, n.View, n.Keep = false, nil, false, nil, ""
@@ -155,8 +155,8 @@ func (f *Directory) Settings() (*cliconfig.Config, diag.List) {
 }
 
 // Backend returns the selection of the backend in the directory.
-func (f *Directory) Backend() selection.Dir {
-	return selection.Dir{
+func (f *Directory) Backend() selection.Directory {
+	return selection.Directory{
 		Backends: f.Backends(), User: f.User, Path: f.Dir, Data: f.DataPath(), Env: f.Env,
 		Default: kinds.Default, Program: "terrace", Product: "Terrace", Outside: f.locate(),
 	}

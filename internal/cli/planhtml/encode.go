@@ -130,7 +130,7 @@ func encode(p *Page) (*document, error) {
 
 // place computes the layout of the map: columns from left to right, each with one layer of
 // units.
-func (e *encoder) place(units []Unit) {
+func (e *encoder) place(units []Box) {
 	nodes := make([]digraph.Node, len(units))
 	prefix := sharedFolder(units)
 	for i := range units {
@@ -160,7 +160,7 @@ func (e *encoder) place(units []Unit) {
 }
 
 // sharedFolder returns the directory, with a slash at its end, that contains all units.
-func sharedFolder(units []Unit) string {
+func sharedFolder(units []Box) string {
 	if len(units) < 2 {
 		return ""
 	}
@@ -180,7 +180,7 @@ func sharedFolder(units []Unit) string {
 	return shared
 }
 
-func (e *encoder) unit(out *unitData, u *Unit) {
+func (e *encoder) unit(out *unitData, u *Box) {
 	out.Name, out.Summary, out.Needs = digraph.Clean(u.Name), e.text(u.Summary), u.Needs
 	if u.State != Planned {
 		out.State = u.State

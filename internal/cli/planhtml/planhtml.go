@@ -21,7 +21,7 @@ type Page struct {
 	Command string // the command that made the plan, as text
 	Made    string // the time of the plan, as text
 	Program string // the program that made the plan, with its version
-	Units   []Unit
+	Units   []Box
 }
 
 // State is the result of a unit. The page distinguishes states by symbol, word and color.
@@ -36,8 +36,8 @@ const (
 	Outside  State = "outside" // not part of the estate; only its name is known
 )
 
-// A Unit is one box of the map.
-type Unit struct {
+// A Box is one box of the map.
+type Box struct {
 	Name    string
 	State   State
 	Summary string // the result as a sentence

@@ -20,7 +20,7 @@ const hostile = `</script><script>window.hacked=1</script><!--<script>&amp;"'{{s
 func sample(n int) *Page {
 	p := &Page{Title: fmt.Sprintf("Plan of %d units in <live>", n), Command: "run --all plan", Made: "today", Program: "Terrace 1"}
 	for i := range n {
-		u := Unit{Name: fmt.Sprintf("live/region-%d/unit-%04d", i%7, i), State: Planned, Summary: "no changes"}
+		u := Box{Name: fmt.Sprintf("live/region-%d/unit-%04d", i%7, i), State: Planned, Summary: "no changes"}
 		if i >= n/5 && i > 0 {
 			u.Needs = []int{i / 3, i / 5}
 		}
@@ -115,7 +115,7 @@ func TestData(t *testing.T) {
 	spots := map[[2]int]bool{}
 	for i, u := range got.Units {
 		want := &p.Units[i]
-		back := Unit{Name: u.Name, State: u.State, Summary: got.Texts[u.Summary], Needs: u.Needs}
+		back := Box{Name: u.Name, State: u.State, Summary: got.Texts[u.Summary], Needs: u.Needs}
 		if back.State == "" {
 			back.State = Planned
 		}
@@ -245,7 +245,7 @@ func TestSize(t *testing.T) {
 }
 
 func TestWrong(t *testing.T) {
-	if err := Write(&bytes.Buffer{}, &Page{Units: []Unit{{Name: "a", Needs: []int{1}}}}); err == nil {
+	if err := Write(&bytes.Buffer{}, &Page{Units: []Box{{Name: "a", Needs: []int{1}}}}); err == nil {
 		t.Error("a unit that is not there can be needed")
 	}
 	if written(t, &Page{}) == "" {
@@ -257,9 +257,9 @@ func TestSharedFolder(t *testing.T) {
 	for _, c := range []struct{ want, names string }{
 		{"", "a"}, {"", "a b"}, {"live/", "live/a live/b"}, {"live/eu/", "live/eu/a live/eu/west/b"}, {"", "live/a ../x"}, {"", "l/a live/b"}, {"x/", "x/a x/a/b"},
 	} {
-		var units []Unit
+		var units []Box
 		for name := range strings.FieldsSeq(c.names) {
-			units = append(units, Unit{Name: name})
+			units = append(units, Box{Name: name})
 		}
 		if got := sharedFolder(units); got != c.want {
 			t.Errorf("%s share %q, want %q", c.names, got, c.want)

@@ -14,7 +14,7 @@ import (
 type draft struct {
 	mu    sync.Mutex
 	plans map[string]draftPlan     // units that are not finished
-	units map[string]planhtml.Unit // finished units; empty entries if there is no page yet
+	units map[string]planhtml.Box // finished units; empty entries if there is no page yet
 	texts map[string]string        // stores texts that several units share once
 }
 
@@ -51,7 +51,7 @@ func (d *draft) planned(unit string) ([]planhtml.Change, *secrets) {
 }
 
 // Unit returns the content of the page for a finished unit.
-func (d *draft) Unit(name string) (u planhtml.Unit, ok bool) {
+func (d *draft) Unit(name string) (u planhtml.Box, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	u, ok = d.units[name]
@@ -66,8 +66,8 @@ func (d *draft) has(unit string) bool {
 }
 
 // Put stores a finished unit and, with draw, its content of the page.
-func (d *draft) Put(u *planhtml.Unit, draw bool) {
-	x := planhtml.Unit{}
+func (d *draft) Put(u *planhtml.Box, draw bool) {
+	x := planhtml.Box{}
 	if draw {
 		d.share(u)
 		x = *u
@@ -75,13 +75,13 @@ func (d *draft) Put(u *planhtml.Unit, draw bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.units == nil {
-		d.units = map[string]planhtml.Unit{}
+		d.units = map[string]planhtml.Box{}
 	}
 	d.units[u.Name] = x
 }
 
 // share makes equal texts of all units share memory.
-func (d *draft) share(u *planhtml.Unit) {
+func (d *draft) share(u *planhtml.Box) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.texts == nil {

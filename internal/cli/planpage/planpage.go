@@ -64,7 +64,7 @@ func (p *Pager) Draw(e *estate.Estate, about estate.SavedRun, results []*estate.
 	if p.File == "" || results == nil {
 		return nil
 	}
-	units := make([]planhtml.Unit, len(results))
+	units := make([]planhtml.Box, len(results))
 	for i, res := range results {
 		units[i] = p.units[res.Unit.Name]
 	}
@@ -76,7 +76,7 @@ func (p *Pager) Draw(e *estate.Estate, about estate.SavedRun, results []*estate.
 }
 
 // pageOf returns the page of units, without their dependencies.
-func pageOf(about estate.SavedRun, units []planhtml.Unit) (*planhtml.Page, *pageLinks) {
+func pageOf(about estate.SavedRun, units []planhtml.Box) (*planhtml.Page, *pageLinks) {
 	p := &planhtml.Page{
 		Title: fmt.Sprintf("Plan of %d units in %s", len(units), about.Dir), Command: "run --all plan",
 		Made: about.Time.UTC().Format(time.RFC3339), Program: view.Product + " " + workdir.Version, Units: units,
@@ -112,7 +112,7 @@ func (l *pageLinks) add(i int, needs, outside []string) {
 	for _, name := range outside {
 		if _, ok := l.at[name]; !ok {
 			l.at[name] = len(p.Units)
-			p.Units = append(p.Units, planhtml.Unit{Name: name, State: planhtml.Outside, Summary: "outside of the estate"})
+			p.Units = append(p.Units, planhtml.Box{Name: name, State: planhtml.Outside, Summary: "outside of the estate"})
 		}
 		p.Units[i].Needs = append(p.Units[i].Needs, l.at[name])
 	}
@@ -148,7 +148,7 @@ func Write(c *command.Call, name string, p *planhtml.Page) diag.List {
 
 // unit returns the content of the page for a unit, without its dependencies, and the names of
 // its secret variables.
-func (p *Pager) unit(ctx context.Context, e *estate.Estate, res *estate.Result) (planhtml.Unit, []string) {
+func (p *Pager) unit(ctx context.Context, e *estate.Estate, res *estate.Result) (planhtml.Box, []string) {
 	out := pageResult(res)
 	inUnit, inModule := unitview.SplitByOrigin(res, p.Call.Report.Filter(res.Diags))
 	out.Messages = append(messageTexts(e.Sources(), inUnit), messageTexts(res.Set, inModule)...)
@@ -184,7 +184,7 @@ type savedUnit struct {
 // made.
 func Saved(p *estate.SavedPlan, results []*estate.Result) (*planhtml.Page, error) {
 	var d draft
-	units, outside := make([]planhtml.Unit, len(p.Units)), make([][]string, len(p.Units))
+	units, outside := make([]planhtml.Box, len(p.Units)), make([][]string, len(p.Units))
 	for i, u := range p.Units {
 		var n savedUnit
 		if err := savedplan.ReadNote(u, savedplan.PageNote, &n); err != nil {
@@ -208,7 +208,7 @@ func Saved(p *estate.SavedPlan, results []*estate.Result) (*planhtml.Page, error
 }
 
 // savedChanges adds the changes of a saved plan to the content of the page for a unit.
-func savedChanges(u *estate.SavedUnit, x *planhtml.Unit, secret []string) error {
+func savedChanges(u *estate.SavedUnit, x *planhtml.Box, secret []string) error {
 	var pieces []view.Piece
 	if err := savedplan.ReadNote(u, savedplan.TextNote, &pieces); err != nil {
 		return err
@@ -230,9 +230,9 @@ func savedChanges(u *estate.SavedUnit, x *planhtml.Unit, secret []string) error 
 }
 
 // pageResult returns the content of the page that follows from a unit's result alone.
-func pageResult(res *estate.Result) planhtml.Unit {
+func pageResult(res *estate.Result) planhtml.Box {
 	n := res.Counts
-	out := planhtml.Unit{
+	out := planhtml.Box{
 		Name: res.Unit.Name, State: planhtml.Planned, Summary: unitview.Sentence(estate.Plan, res, false),
 		Counts: n,
 	}
@@ -291,7 +291,7 @@ func (p *Pager) inputs(ctx context.Context, e *estate.Estate, u *estate.Unit, hi
 		case hide.of != nil && x.Value != cty.NilVal:
 			in.Value = shortValue(x.Value)
 		}
-		step := func(text string, at *explanation.Place, replaced bool) {
+		step := func(text string, at *explanation.SourceLine, replaced bool) {
 			if at != nil && at.File != "" {
 				in.Steps = append(in.Steps, planhtml.Step{
 					Text: p.Call.Report.Redactor.Text(text), File: sys.RelativeTo(p.Call.Dir, at.File), Line: at.Line, Column: at.Column, Role: roleOf(e, u, at.File, at.Of), Replaced: replaced,

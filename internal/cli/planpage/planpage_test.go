@@ -73,7 +73,7 @@ func TestSecret(t *testing.T) {
 // A unit that was put is known, and no other.
 func TestUnit(t *testing.T) {
 	var p planpage.Pager
-	p.Put(&planhtml.Unit{Name: "u", Summary: "planned"}, true)
+	p.Put(&planhtml.Box{Name: "u", Summary: "planned"}, true)
 	if u, ok := p.Unit("u"); !ok || u.Summary != "planned" {
 		t.Errorf("%+v %v", u, ok)
 	}

@@ -153,7 +153,7 @@ func (s *secrets) coverLines(text string) string {
 
 // cover replaces the secrets in all content of the page for a unit, including their quoted
 // forms.
-func (s *secrets) cover(u *planhtml.Unit) {
+func (s *secrets) cover(u *planhtml.Box) {
 	if len(s.texts) == 0 {
 		return
 	}

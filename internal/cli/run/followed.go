@@ -71,7 +71,7 @@ func (f *followed) reported(res *estate.Result, reported *remote.Report) error {
 	if json.Unmarshal(reported.Pieces, &pieces) == nil && len(pieces) > 0 && out.Human != nil {
 		f.r.shown.summary.Folds.Add(unit.Name, pieces)
 	}
-	var page planhtml.Unit
+	var page planhtml.Box
 	if len(reported.Page) > 0 && json.Unmarshal(reported.Page, &page) == nil {
 		f.r.page.Put(&page, true)
 	}

@@ -38,7 +38,7 @@ func (c *checker) examined(ctx context.Context, u *discovery.Unit, tf *unit.Terr
 }
 
 // examine checks the module of a directory and all modules that it calls.
-func (c *checker) examine(ctx context.Context, d *workcopy.Dir) diag.List {
+func (c *checker) examine(ctx context.Context, d *workcopy.UnitDirectory) diag.List {
 	o := engine.Options{Dir: d.Path, Set: d.Parsed.Set, Sources: &d.Parsed.Sources, Now: c.Now, ReadFile: c.ReadFile}
 	o.Services = c.Services(d.Path)
 	ds := c.Examiner.Module(ctx, o)
@@ -72,7 +72,7 @@ func (c *checker) examine(ctx context.Context, d *workcopy.Dir) diag.List {
 }
 
 // generatedBy returns a note with the block that generates a file.
-func (c *checker) generatedBy(ctx context.Context, d *workcopy.Dir, name string) []diag.Note {
+func (c *checker) generatedBy(ctx context.Context, d *workcopy.UnitDirectory, name string) []diag.Note {
 	all, _ := d.Unit.Generate(c.Static.Task(ctx))
 	for _, g := range all {
 		if filepath.Clean(g.Path) == filepath.Clean(name) && g.At != nil {

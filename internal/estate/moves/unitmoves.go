@@ -22,7 +22,7 @@ import (
 // concurrently.
 type Between struct {
 	All     func() ([]*Move, diag.List) // returns the moves of the file
-	PlaceOf func(ctx context.Context, id string) (states.Place, diag.List)
+	PlaceOf func(ctx context.Context, id string) (states.Location, diag.List)
 	States  *states.Keeper
 
 	making sync.Mutex // held while objects are moved
@@ -60,7 +60,7 @@ func (x UnitMoves) Moved(ctx context.Context, own *state.State) (*state.State, [
 }
 
 // partner returns the location of another unit's state, and that state.
-func (x UnitMoves) partner(ctx context.Context, other End) (states.Place, *state.State, diag.List) {
+func (x UnitMoves) partner(ctx context.Context, other End) (states.Location, *state.State, diag.List) {
 	where, ds := x.b.PlaceOf(ctx, other.ID)
 	if ds.HasErrors() {
 		return where, nil, ds

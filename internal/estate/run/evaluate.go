@@ -55,7 +55,7 @@ func (r *Runner) Site(task *demand.Task, u *discovery.Unit, beside bool, command
 // cannot be read is an error.
 //
 // The messages and the location have the absolute paths of files; see Outside.
-func (s *Site) Place(ctx context.Context, whole bool) (states.Place, diag.List) {
+func (s *Site) Place(ctx context.Context, whole bool) (states.Location, diag.List) {
 	p, ds := s.place(ctx, whole)
 	if p.At != nil {
 		at := *p.At
@@ -65,13 +65,13 @@ func (s *Site) Place(ctx context.Context, whole bool) (states.Place, diag.List) 
 	return p, s.Outside(ds)
 }
 
-func (s *Site) place(ctx context.Context, whole bool) (states.Place, diag.List) {
+func (s *Site) place(ctx context.Context, whole bool) (states.Location, diag.List) {
 	var eng *engine.Engine
 	var root *config.Module
 	if rs := s.dir.Remote; whole || rs == nil || s.needsModule() {
 		var ds diag.List
 		if eng, ds = s.open(ctx); ds.HasErrors() && (eng == nil || eng.Tree() == nil) {
-			return states.Place{}, ds
+			return states.Location{}, ds
 		}
 		defer eng.Close()
 		root = eng.Root()
@@ -115,7 +115,7 @@ func (s *Site) open(ctx context.Context) (*engine.Engine, diag.List) {
 
 // Given returns the values of variables that are set by anything but the unit's inputs, such as
 // the environment, flags and variable files.
-func (r *Runner) Given(task *demand.Task, u *discovery.Unit, d *workcopy.Dir, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
+func (r *Runner) Given(task *demand.Task, u *discovery.Unit, d *workcopy.UnitDirectory, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
 	s := r.site(task, u)
 	s.found(d, r.Command)
 	return s.given(declared)

@@ -15,7 +15,7 @@ import (
 //
 // A hook may write files of the module or values of variables into the working directory. Hooks
 // that run before a command therefore run before the module is read. Afterwards the directory is
-// compared with the files it was created from (workcopy.Dir.Reread). If hooks changed it, the
+// compared with the files it was created from (workcopy.UnitDirectory.Reread). If hooks changed it, the
 // module is read again from the directory. Two kinds of hooks run when the module is new in the
 // directory: those around the automatic init (init) and those around the copy of the module
 // (init-from-module).

@@ -92,7 +92,7 @@ func (f FlagVars) around(added []workdir.VarFlag) []workdir.VarFlag {
 func (f FlagVars) typed() []workdir.VarFlag { return f.Flags[f.First:] }
 
 // In returns the directory dir of the unit u, with the environment env.
-func (h *Host) In(dir string, env sys.Env, u workdir.Unit) *workdir.Directory {
+func (h *Host) In(dir string, env sys.Env, u workdir.UnitSettings) *workdir.Directory {
 	if h.Plugins == nil {
 		return &workdir.Directory{Dir: dir, Env: env, Unit: u}
 	}

@@ -77,7 +77,7 @@ func (m *unitModule) close() {
 }
 
 // place returns the location of the state, given the values of the module's variables.
-func (m *unitModule) place(ctx context.Context, values map[string]engine.InputValue) (states.Place, diag.List) {
+func (m *unitModule) place(ctx context.Context, values map[string]engine.InputValue) (states.Location, diag.List) {
 	return m.at.where(ctx, m.root(), m.engine, values)
 }
 

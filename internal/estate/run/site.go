@@ -30,7 +30,7 @@ type Site struct {
 	task   *demand.Task
 	asking *sync.Mutex // held while value uses task
 
-	dir         *workcopy.Dir
+	dir         *workcopy.UnitDirectory
 	credentials []string // environment variables in the form NAME=VALUE
 	extra       arguments.Extra
 	unchecked   bool // the inputs are not checked
@@ -44,7 +44,7 @@ func (r *Runner) site(task *demand.Task, u *discovery.Unit) *Site {
 
 // found sets the working directory, and reads the extra_arguments of the unit's file for the
 // given commands.
-func (s *Site) found(d *workcopy.Dir, commands ...string) {
+func (s *Site) found(d *workcopy.UnitDirectory, commands ...string) {
 	s.dir = d
 	if d.Terraform != nil {
 		s.extra = arguments.Read(d.Terraform.ExtraArguments, d.Locate, commands...)
@@ -55,7 +55,7 @@ func (s *Site) found(d *workcopy.Dir, commands ...string) {
 // the unit's environment, its credentials and its extra_arguments. The workspace and the values
 // of variables depend on these. The unit's own turn calls prepare with its command; every reader
 // of the state does the same, see Runner.Site.
-func (s *Site) prepare(d *workcopy.Dir, commands ...string) (ds diag.List) {
+func (s *Site) prepare(d *workcopy.UnitDirectory, commands ...string) (ds diag.List) {
 	s.found(d, commands...)
 	s.credentials, ds = s.r.Credentials.For(s.task, s.unit.Unit)
 	return ds
@@ -91,7 +91,7 @@ func (s *Site) Sources() *engine.Sources { return &s.dir.Parsed.Sources }
 // Secret returns the generated files in the working directory whose text must not be shown.
 func (s *Site) Secret() []string { return s.dir.Files.Secret }
 
-// Source returns the origin of a file of the working directory; see workcopy.Dir.Origin.
+// Source returns the origin of a file of the working directory; see workcopy.UnitDirectory.Origin.
 func (s *Site) Source(name string) (path, layer string) { return s.dir.Origin(name) }
 
 // Words returns the command-line arguments that extra_arguments add to the command.
@@ -122,7 +122,7 @@ func (s *Site) Directory() *workdir.Directory {
 	return d
 }
 
-func (s *Site) directory(u workdir.Unit) *workdir.Directory {
+func (s *Site) directory(u workdir.UnitSettings) *workdir.Directory {
 	return s.r.Host.In(s.dir.Path, s.Environ(), u)
 }
 
@@ -231,7 +231,7 @@ func (s *Site) engine(at *workdir.Directory, plugins *workdir.Plugins, encrypted
 
 // where returns the location of the unit's state; see states.Keeper. root is the unit's module,
 // and eng an engine that has it open; either may be nil. values are as for static.
-func (s *Site) where(ctx context.Context, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue) (states.Place, diag.List) {
+func (s *Site) where(ctx context.Context, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue) (states.Location, diag.List) {
 	p, ds := s.r.States.Where(ctx, s.unit.Name, s.dir, root, s.static(ctx, eng, values), s.Environ())
 	p.Config.Renew = s.r.Credentials.Renewing(s.r.Loader, s.unit.Unit, s.extra.Env...)
 	return p, ds

@@ -18,7 +18,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// siteUnit implements workdir.Unit for the working directory of a site. It evaluates with the
+// siteUnit implements workdir.UnitSettings for the working directory of a site. It evaluates with the
 // task of the site, so that a cycle through another unit is detected and an interrupt ends the
 // evaluation.
 type siteUnit struct{ s *Site }
@@ -88,7 +88,7 @@ func (u siteUnit) Applying(ctx context.Context, at backend.Config, workspace str
 	return nil
 }
 
-// initUnit is the workdir.Unit for init. It provides only the inputs, and does not check them.
+// initUnit is the workdir.UnitSettings for init. It provides only the inputs, and does not check them.
 type initUnit struct{ siteUnit }
 
 // All adds the values of the inputs. The command that follows reports the errors, if it needs the
@@ -105,7 +105,7 @@ func (initUnit) Moves() workdir.Moves { return nil }
 // Applying does nothing, since init applies nothing.
 func (initUnit) Applying(context.Context, backend.Config, string) diag.List { return nil }
 
-var _, _ workdir.Unit = siteUnit{}, initUnit{}
+var _, _ workdir.UnitSettings = siteUnit{}, initUnit{}
 
 // turnHost is the workdir.Host of a unit's turn. It extends the unit's host with events and with
 // the set of states that are being changed.

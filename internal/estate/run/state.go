@@ -34,7 +34,7 @@ func (s *unitState) lock() arguments.Lock {
 
 // where returns the location of the state. If the directory was initialized with another backend,
 // where runs init, which fails too unless extra arguments such as -reconfigure allow the change.
-func (s *unitState) where(ctx context.Context, m *unitModule) (states.Place, diag.List) {
+func (s *unitState) where(ctx context.Context, m *unitModule) (states.Location, diag.List) {
 	p, ds := m.place(ctx, m.values)
 	if !s.x.Host.initializes() || !slices.ContainsFunc(ds, states.Changed) {
 		return p, ds
@@ -47,7 +47,7 @@ func (s *unitState) where(ctx context.Context, m *unitModule) (states.Place, dia
 
 // options returns the options for opening the state. It is an error if another unit of the run
 // uses the same state.
-func (s *unitState) options(ctx context.Context, where states.Place) (statemgr.Options, diag.List) {
+func (s *unitState) options(ctx context.Context, where states.Location) (statemgr.Options, diag.List) {
 	st, ds := s.x.States.Open(ctx, where)
 	if ds.HasErrors() {
 		return statemgr.Options{}, ds
@@ -137,7 +137,7 @@ func (s *unitState) nothingLeft(ctx context.Context, m *unitModule) (bool, diag.
 }
 
 // empty reports whether the state contains no objects.
-func (s *unitState) empty(ctx context.Context, where states.Place) (bool, diag.List) {
+func (s *unitState) empty(ctx context.Context, where states.Location) (bool, diag.List) {
 	h, ds := s.take(ctx, where)
 	if ds.HasErrors() {
 		return false, ds
@@ -147,6 +147,6 @@ func (s *unitState) empty(ctx context.Context, where states.Place) (bool, diag.L
 }
 
 // take locks and reads the state.
-func (s *unitState) take(ctx context.Context, where states.Place) (*workdir.OpenState, diag.List) {
+func (s *unitState) take(ctx context.Context, where states.Location) (*workdir.OpenState, diag.List) {
 	return s.x.States.Take(ctx, where, s.lock(), s.purpose)
 }

@@ -40,9 +40,9 @@ type Approval struct {
 	time     time.Time                    // time of the plan; the new plan is made with the same time
 	readings map[addr.Object]plan.Reading // reads of the plan; none if it comes from another run
 	deferred []addr.Target
-	changes  bool  // the plan contains changes
-	whole    bool  // the unit was deferred as a whole
-	saved    *Unit // unit in the plan file from which the rest is read in the unit's turn; nil if the plan was made in this run
+	changes  bool      // the plan contains changes
+	whole    bool      // the unit was deferred as a whole
+	saved    *UnitPlan // unit in the plan file from which the rest is read in the unit's turn; nil if the plan was made in this run
 }
 
 // allowed is the approved action for one object.

@@ -38,7 +38,7 @@ import (
 // A Plan is the plan of a run as it is stored in a file.
 type Plan struct {
 	About About
-	Units []*Unit
+	Units []*UnitPlan
 }
 
 // About contains the options with which the plan was made.
@@ -75,8 +75,8 @@ func (a About) Equal(b About) bool {
 		slices.Equal(a.Targets, b.Targets) && slices.Equal(a.Excludes, b.Excludes) && slices.Equal(a.Replace, b.Replace)
 }
 
-// A Unit is one unit of a saved plan.
-type Unit struct {
+// A UnitPlan is one unit of a saved plan.
+type UnitPlan struct {
 	Name     string            `json:"name"`
 	Result   report.Status     `json:"result"`
 	Cause    string            `json:"cause,omitempty"`
@@ -101,13 +101,13 @@ type head struct {
 const unitMember = "unit"
 
 // Plan returns the plan of the unit without its states, or nil if there is none.
-func (s *Unit) Plan() (*plan.Plan, error) { return s.part.Plan() }
+func (s *UnitPlan) Plan() (*plan.Plan, error) { return s.part.Plan() }
 
 // Decrypt sets the sealer that decrypts the plan and the notes of the unit. nil means none.
-func (s *Unit) Decrypt(by sealing.Sealer) { s.part.Sealer = by }
+func (s *UnitPlan) Decrypt(by sealing.Sealer) { s.part.Sealer = by }
 
 // Note returns the data that the caller saved for the unit under a name, or nil if there is none.
-func (s *Unit) Note(name string) ([]byte, error) { return s.part.Get(name) }
+func (s *UnitPlan) Note(name string) ([]byte, error) { return s.part.Get(name) }
 
 // A Saving collects the plans of a run that are saved. The zero value is ready to use. Its
 // methods may be called concurrently for different units.
@@ -118,20 +118,20 @@ type Saving struct {
 
 	pack  planfile.Packer
 	mu    sync.Mutex
-	units map[string]*Unit
+	units map[string]*UnitPlan
 	err   error // last error
 }
 
 // of returns the data of a unit. anew discards earlier data.
-func (s *Saving) of(unit string, anew bool) *Unit {
+func (s *Saving) of(unit string, anew bool) *UnitPlan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.units == nil {
-		s.units = map[string]*Unit{}
+		s.units = map[string]*UnitPlan{}
 	}
 	u := s.units[unit]
 	if u == nil || anew {
-		u = &Unit{part: s.pack.NewPart()}
+		u = &UnitPlan{part: s.pack.NewPart()}
 		s.units[unit] = u
 	}
 	return u
@@ -221,7 +221,7 @@ func (s *Saving) Import(unit string, b []byte, version string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.units == nil {
-		s.units = map[string]*Unit{}
+		s.units = map[string]*UnitPlan{}
 	}
 	s.units[unit] = p.Units[0]
 	return nil
@@ -254,7 +254,7 @@ func Read(r io.ReaderAt, size int64, version string) (*Plan, error) {
 		return nil, fmt.Errorf("%w of an estate: %w", planfile.ErrNotPlan, err)
 	}
 	for _, part := range b.Parts {
-		u := &Unit{part: part}
+		u := &UnitPlan{part: part}
 		body, err := part.GetPlain(unitMember)
 		if err == nil && json.Unmarshal(body, u) != nil {
 			err = fmt.Errorf("%w of an estate: what it says of a unit is not what was written", planfile.ErrNotPlan)

@@ -21,7 +21,7 @@ type Bootstrapping struct {
 
 // Prepare creates the store of a unit's state, if the settings require that before the store is
 // used.
-func (k *Keeper) Prepare(ctx context.Context, name string, d *workcopy.Dir, env sys.Env) diag.List {
+func (k *Keeper) Prepare(ctx context.Context, name string, d *workcopy.UnitDirectory, env sys.Env) diag.List {
 	if !k.s.Bootstrap.On || k.s.Throwaway != "" {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (k *Keeper) Prepare(ctx context.Context, name string, d *workcopy.Dir, env 
 
 // Bootstrap creates the store that the remote_state block of a unit describes. If there is
 // nothing to create, nothing is the reason, as part of a sentence.
-func (k *Keeper) Bootstrap(ctx context.Context, name string, d *workcopy.Dir, env sys.Env) (nothing string, ds diag.List) {
+func (k *Keeper) Bootstrap(ctx context.Context, name string, d *workcopy.UnitDirectory, env sys.Env) (nothing string, ds diag.List) {
 	rs := d.Remote
 	switch {
 	case rs == nil:
@@ -57,7 +57,7 @@ func (k *Keeper) Bootstrap(ctx context.Context, name string, d *workcopy.Dir, en
 }
 
 // named returns the name of the unit of a place, for use in a sentence.
-func (p Place) named() string {
+func (p Location) named() string {
 	if p.Unit == "." {
 		return "this unit"
 	}
@@ -66,7 +66,7 @@ func (p Place) named() string {
 
 // kept returns an error if the store cannot restore a deleted state, because it keeps no
 // versions. With force it checks nothing.
-func (k *Keeper) kept(ctx context.Context, p Place, force bool) diag.List {
+func (k *Keeper) kept(ctx context.Context, p Location, force bool) diag.List {
 	if force {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (k *Keeper) kept(ctx context.Context, p Place, force bool) diag.List {
 
 // Delete deletes the state of a unit while it holds the lock. was is false if there is no state.
 // Unless force is set, it is an error if the store cannot restore a deleted state.
-func (k *Keeper) Delete(ctx context.Context, p Place, force bool, l arguments.Lock) (was bool, ds diag.List) {
+func (k *Keeper) Delete(ctx context.Context, p Location, force bool, l arguments.Lock) (was bool, ds diag.List) {
 	if ds = k.kept(ctx, p, force); ds.HasErrors() {
 		return false, ds
 	}
@@ -108,7 +108,7 @@ func (k *Keeper) Delete(ctx context.Context, p Place, force bool, l arguments.Lo
 	return true, append(ds, k.delete(ctx, p)...)
 }
 
-func (k *Keeper) delete(ctx context.Context, p Place) diag.List {
+func (k *Keeper) delete(ctx context.Context, p Location) diag.List {
 	b, ds := k.s.Backends.Open(ctx, p.Config)
 	if ds.HasErrors() {
 		return p.located(ds)
@@ -123,7 +123,7 @@ func (k *Keeper) delete(ctx context.Context, p Place) diag.List {
 // It copies the state with its lineage and serial, reads the copy back, and deletes the original.
 // After an interruption, the same move can be repeated. moved is false if there is nothing to
 // move.
-func (k *Keeper) Move(ctx context.Context, from, to Place, force bool, l arguments.Lock) (moved bool, ds diag.List) {
+func (k *Keeper) Move(ctx context.Context, from, to Location, force bool, l arguments.Lock) (moved bool, ds diag.List) {
 	if ds = k.kept(ctx, from, force); ds.HasErrors() {
 		return false, ds
 	}

@@ -16,7 +16,7 @@ type LeftLock struct {
 	// working. Release cannot release such a lock.
 	Bound bool
 
-	place Place
+	place Location
 	store store.Store
 	probe store.LockInfo
 }
@@ -24,7 +24,7 @@ type LeftLock struct {
 // LockOf returns the lock on the state of a place, or nil if it is not locked. Stores name the
 // holder only when they refuse a lock. So LockOf takes the lock and, if it gets it, releases it
 // at once.
-func (k *Keeper) LockOf(ctx context.Context, p Place) (*LeftLock, diag.List) {
+func (k *Keeper) LockOf(ctx context.Context, p Location) (*LeftLock, diag.List) {
 	o, ds := k.Options(ctx, p, arguments.Lock{}, "force-unlock")
 	if ds.HasErrors() {
 		return nil, ds

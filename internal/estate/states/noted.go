@@ -65,11 +65,11 @@ func (k *Keeper) Note(dir string, at backend.Config, workspace string) error {
 // Noted returns the location of a unit's state at the user's last apply. The result is false if
 // no valid note exists or if there is no state at the location. home is the directory returned by
 // Home, env the environment of the unit, and enc the encryption of its state.
-func (k *Keeper) Noted(ctx context.Context, name, dir, home string, env sys.Env, enc *encryption.Config) (Place, bool) {
+func (k *Keeper) Noted(ctx context.Context, name, dir, home string, env sys.Env, enc *encryption.Config) (Location, bool) {
 	if k.s.Throwaway != "" {
-		return Place{}, false
+		return Location{}, false
 	}
-	p := Place{Unit: name, Dir: home, Encryption: enc}
+	p := Location{Unit: name, Dir: home, Encryption: enc}
 	path := filepath.Join(dir, whereName)
 	b, err := readfile.Whole(path)
 	if err != nil {

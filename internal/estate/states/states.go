@@ -92,8 +92,8 @@ func NewKeeper(s Settings) *Keeper { return &Keeper{s: s} }
 // Reads returns the number of times that a state was read.
 func (k *Keeper) Reads() int64 { return k.reads.Load() }
 
-// A Place is the location of a unit's state.
-type Place struct {
+// A Location is the location of a unit's state.
+type Location struct {
 	Unit      string // name of the unit
 	Config    backend.Config
 	Workspace string
@@ -113,18 +113,18 @@ func (k *Keeper) Throwaway() bool { return k.s.Throwaway != "" }
 // worktree of another commit has the state of the repository's own directory. name is the name of
 // the unit. root is its module, and eval evaluates expressions in it; both may be nil. env is the
 // environment of the unit; nil means the environment of the machine.
-func (k *Keeper) Where(ctx context.Context, name string, d *workcopy.Dir, root *config.Module, eval configure.Eval, env sys.Env) (Place, diag.List) {
+func (k *Keeper) Where(ctx context.Context, name string, d *workcopy.UnitDirectory, root *config.Module, eval configure.Eval, env sys.Env) (Location, diag.List) {
 	if k.s.Throwaway != "" {
 		dir := filepath.Join(k.s.Throwaway, url.PathEscape(name)) // for the journal of an apply
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return Place{}, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to make a directory", "The directory for the journal of %s cannot be made: %s.", name, err)
+			return Location{}, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to make a directory", "The directory for the journal of %s cannot be made: %s.", name, err)
 		}
-		return Place{
+		return Location{
 			Unit: name, Workspace: name, Dir: dir,
 			Config: backend.Config{Type: "inmem", Dir: k.s.Throwaway, Value: cty.ObjectVal(map[string]cty.Value{"lock_id": cty.NullVal(cty.String)})},
 		}, nil
 	}
-	p := Place{Unit: name, Workspace: k.Workspace(d.Path, env), Dir: d.Path}
+	p := Location{Unit: name, Workspace: k.Workspace(d.Path, env), Dir: d.Path}
 	if !store.ValidWorkspace(p.Workspace) {
 		return p, diag.Errorf(diag.CodeStateWorkspace, nil, "Invalid workspace name", "The workspace name %q is not allowed. The name must contain only URL safe characters, and no path separators.", p.Workspace)
 	}
@@ -165,7 +165,7 @@ func (k *Keeper) Where(ctx context.Context, name string, d *workcopy.Dir, root *
 
 // copied returns an error for a state that would be stored among copied files: the unit's
 // existing state is not there, and a state written there would be lost.
-func (k *Keeper) copied(p Place, dir string) diag.List {
+func (k *Keeper) copied(p Location, dir string) diag.List {
 	if k.s.CopiedTo == "" || p.Config.Type != k.s.Backends.InFolder("").Type {
 		return nil
 	}
@@ -185,7 +185,7 @@ func (k *Keeper) copied(p Place, dir string) diag.List {
 
 // Encryption returns the encryption of a unit's state and plans that its module, its remote_state
 // block and the environment configure. nil means no encryption. The arguments are as for Where.
-func (k *Keeper) Encryption(d *workcopy.Dir, root *config.Module, eval configure.Eval, env sys.Env) (*encryption.Config, diag.List) {
+func (k *Keeper) Encryption(d *workcopy.UnitDirectory, root *config.Module, eval configure.Eval, env sys.Env) (*encryption.Config, diag.List) {
 	if env == nil {
 		env = k.s.Environ
 	}
@@ -226,7 +226,7 @@ func (k *Keeper) checkedOut(v cty.Value) cty.Value {
 
 // fromRemoteState returns the backend configuration of a remote_state block. Without generate,
 // its arguments are merged over those of the module's backend block.
-func (k *Keeper) fromRemoteState(ctx context.Context, d *workcopy.Dir, root *config.Module, eval configure.Eval, env sys.Env) (backend.Config, diag.List) {
+func (k *Keeper) fromRemoteState(ctx context.Context, d *workcopy.UnitDirectory, root *config.Module, eval configure.Eval, env sys.Env) (backend.Config, diag.List) {
 	rs := d.Remote
 	kind, ds := k.s.Backends.Kind(rs.Backend)
 	if ds.HasErrors() {
@@ -260,7 +260,7 @@ func (k *Keeper) fromRemoteState(ctx context.Context, d *workcopy.Dir, root *con
 
 // places returns the source ranges of the backend arguments that are effective: those in the
 // remote_state block, and otherwise those in the module's backend block.
-func (k *Keeper) places(d *workcopy.Dir, root *config.Module, in backend.Config) map[string]*source.Range {
+func (k *Keeper) places(d *workcopy.UnitDirectory, root *config.Module, in backend.Config) map[string]*source.Range {
 	out := map[string]*source.Range{}
 	if root != nil && root.Backend != nil && root.Backend.Type == in.Type && (d.Remote == nil || d.Remote.Generate == nil) {
 		if kind, ds := k.s.Backends.Kind(in.Type); !ds.HasErrors() {
@@ -277,11 +277,11 @@ func (k *Keeper) places(d *workcopy.Dir, root *config.Module, in backend.Config)
 }
 
 // folder returns the working directory of a unit, as the package selection uses it.
-func (k *Keeper) folder(d *workcopy.Dir, env sys.Env) selection.Dir {
+func (k *Keeper) folder(d *workcopy.UnitDirectory, env sys.Env) selection.Directory {
 	if env == nil {
 		env = k.s.Environ
 	}
-	return selection.Dir{
+	return selection.Directory{
 		Backends: k.s.Backends, User: k.s.User, Path: d.Path, Data: sys.Join(d.Path, selection.DataDir(env)), Env: env,
 		Default: k.s.Backends.InFolder("").Type, Program: "terrace", Product: "Terrace",
 		Outside: func(ds diag.List) diag.List { return Located(d.Remote, ds) },
@@ -290,7 +290,7 @@ func (k *Keeper) folder(d *workcopy.Dir, env sys.Env) selection.Dir {
 
 // expected returns the configuration that the backend block b has after an automatic init in the
 // working directory. b may be nil.
-func (k *Keeper) expected(ctx context.Context, d *workcopy.Dir, b *config.Backend, eval configure.Eval, env sys.Env) (backend.Config, diag.List) {
+func (k *Keeper) expected(ctx context.Context, d *workcopy.UnitDirectory, b *config.Backend, eval configure.Eval, env sys.Env) (backend.Config, diag.List) {
 	at := k.folder(d, env)
 	in := selection.Init{
 		Block: b,
@@ -325,7 +325,7 @@ func (k *Keeper) expected(ctx context.Context, d *workcopy.Dir, b *config.Backen
 
 // changed returns an error if init set up the working directory with another backend than the one
 // that the files now specify. It is the same error that init returns.
-func (k *Keeper) changed(ctx context.Context, d *workcopy.Dir, root *config.Module, eval configure.Eval, env sys.Env) diag.List {
+func (k *Keeper) changed(ctx context.Context, d *workcopy.UnitDirectory, root *config.Module, eval configure.Eval, env sys.Env) diag.List {
 	if root == nil || eval == nil || d.Remote != nil && root.Backend == nil {
 		return nil
 	}
@@ -384,7 +384,7 @@ func Located(rs *unit.RemoteState, ds diag.List) diag.List {
 }
 
 // Open opens the store of the state at a place.
-func (k *Keeper) Open(ctx context.Context, p Place) (store.Store, diag.List) {
+func (k *Keeper) Open(ctx context.Context, p Location) (store.Store, diag.List) {
 	b, ds := k.s.Backends.Open(ctx, p.Config)
 	if ds.HasErrors() {
 		return nil, p.located(ds)
@@ -401,7 +401,7 @@ func (k *Keeper) Open(ctx context.Context, p Place) (store.Store, diag.List) {
 
 // located adds source ranges to messages about the backend: the range of the argument that a
 // message is about, or that of the block.
-func (p *Place) located(ds diag.List) diag.List {
+func (p *Location) located(ds diag.List) diag.List {
 	out := slices.Clone(ds)
 	for i, m := range out {
 		blame, ok := m.Extra.(backend.Blame)
@@ -451,7 +451,7 @@ func (k *Keeper) host(unit string) workdir.Host {
 }
 
 // at opens the state at a place.
-func (k *Keeper) at(ctx context.Context, p Place) (workdir.StatePlace, diag.List) {
+func (k *Keeper) at(ctx context.Context, p Location) (workdir.StatePlace, diag.List) {
 	st, ds := k.Open(ctx, p)
 	at := workdir.StatePlace{Store: st, Workspace: p.Workspace, Dir: p.Dir, Encryption: p.Encryption, KeepSegments: k.s.KeepSegments, User: k.s.User, Host: k.host(p.named())}
 	if k.s.Worker != nil && st != nil {
@@ -464,13 +464,13 @@ func (k *Keeper) at(ctx context.Context, p Place) (workdir.StatePlace, diag.List
 
 // Take locks and reads a unit's state, and merges the journal of a killed run into it. what is
 // the operation that the lock records.
-func (k *Keeper) Take(ctx context.Context, p Place, l arguments.Lock, what string) (*workdir.OpenState, diag.List) {
+func (k *Keeper) Take(ctx context.Context, p Location, l arguments.Lock, what string) (*workdir.OpenState, diag.List) {
 	s, _, ds := k.take(ctx, p, l, what)
 	return s, ds
 }
 
 // take is Take, and also returns the store, whose writes need the lock.
-func (k *Keeper) take(ctx context.Context, p Place, l arguments.Lock, what string) (*workdir.OpenState, store.Store, diag.List) {
+func (k *Keeper) take(ctx context.Context, p Location, l arguments.Lock, what string) (*workdir.OpenState, store.Store, diag.List) {
 	o, ds := k.Options(ctx, p, l, what)
 	if ds.HasErrors() {
 		return nil, nil, ds
@@ -485,7 +485,7 @@ func (k *Keeper) Took() { k.reads.Add(1) }
 
 // Options returns the options with which a unit's state is locked and read. It is for callers
 // that lock it themselves.
-func (k *Keeper) Options(ctx context.Context, p Place, l arguments.Lock, what string) (statemgr.Options, diag.List) {
+func (k *Keeper) Options(ctx context.Context, p Location, l arguments.Lock, what string) (statemgr.Options, diag.List) {
 	at, ds := k.at(ctx, p)
 	if ds.HasErrors() {
 		return statemgr.Options{}, ds
@@ -498,7 +498,7 @@ func (k *Keeper) Options(ctx context.Context, p Place, l arguments.Lock, what st
 }
 
 // Read reads a state as it is stored, without locking it.
-func (k *Keeper) Read(ctx context.Context, p Place) (*state.State, diag.List) {
+func (k *Keeper) Read(ctx context.Context, p Location) (*state.State, diag.List) {
 	at, ds := k.at(ctx, p)
 	if ds.HasErrors() {
 		return nil, ds

@@ -17,7 +17,7 @@ import (
 )
 
 // Make creates the working directory on disk. After a success, further calls do nothing.
-func (d *Dir) Make() diag.List {
+func (d *UnitDirectory) Make() diag.List {
 	return d.made.Local(struct{}{}, func() (diag.List, bool) {
 		if err := d.make(); err != nil {
 			return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to make the working directory", "The directory %s, in which the module of the unit in %s runs, cannot be made: %s.", d.Path, d.Unit.Dir, err), false
@@ -27,7 +27,7 @@ func (d *Dir) Make() diag.List {
 }
 
 // packageDir returns the directory to which the package of the module is copied.
-func (d *Dir) packageDir() string {
+func (d *UnitDirectory) packageDir() string {
 	if d.Files.Sub == "" {
 		return d.Path
 	}
@@ -36,7 +36,7 @@ func (d *Dir) packageDir() string {
 
 // make copies the package of the module, then the unit's files into the directory of the module,
 // and then writes the generated files.
-func (d *Dir) make() error {
+func (d *UnitDirectory) make() error {
 	root := d.packageDir()
 	if err := cmp.Or(inside.Below(root, d.roots...), inside.Check(root, d.Path)); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (d *Dir) make() error {
 	return copytree.Forget(root, put)
 }
 
-func (d *Dir) writeGenerated(put copytree.Files) error {
+func (d *UnitDirectory) writeGenerated(put copytree.Files) error {
 	all := map[string][]byte{}
 	for name, b := range d.Files.Generated {
 		all[filepath.Join(d.Path, name)] = b
@@ -113,14 +113,14 @@ func (d *Dir) writeGenerated(put copytree.Files) error {
 
 // KeepLock copies a changed dependency lock file to the unit's directory, as Terragrunt does
 // after init.
-func (d *Dir) KeepLock() diag.List {
+func (d *UnitDirectory) KeepLock() diag.List {
 	if err := d.keepLock(); err != nil {
 		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to keep the dependency lock file", "%s.", err)
 	}
 	return nil
 }
 
-func (d *Dir) keepLock() error {
+func (d *UnitDirectory) keepLock() error {
 	if d.Terraform != nil && !d.Terraform.CopyLockFile || d.Unit.Module != "" {
 		return nil
 	}

@@ -65,7 +65,7 @@ type note struct {
 }
 
 // recall reads the notes of earlier hooks for the directory that consists of the files in put.
-func (d *Dir) recall(put copytree.Files) {
+func (d *UnitDirectory) recall(put copytree.Files) {
 	if !d.HasHooks() {
 		return
 	}
@@ -89,7 +89,7 @@ func (d *Dir) recall(put copytree.Files) {
 }
 
 // NoteHooks writes notes that the hooks of init ran and which files they changed.
-func (d *Dir) NoteHooks() diag.List {
+func (d *UnitDirectory) NoteHooks() diag.List {
 	n := notes{Module: d.hooked.key, Edited: map[string]note{}}
 	for path, x := range d.hooked.made {
 		now := copytree.StampAt(path)
@@ -115,7 +115,7 @@ func (d *Dir) NoteHooks() diag.List {
 }
 
 // sum returns a digest of the configuration in a directory.
-func (d *Dir) sum(put copytree.Files) string {
+func (d *UnitDirectory) sum(put copytree.Files) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q\n", d.Files.Package)
 	entries, _ := d.Files.ReadDir(".") // the loader reports errors
@@ -135,13 +135,13 @@ func (d *Dir) sum(put copytree.Files) string {
 }
 
 // BeforeHook records the installed modules before the first hook runs.
-func (d *Dir) BeforeHook() {
+func (d *UnitDirectory) BeforeHook() {
 	if d.hooked.installed == nil {
 		d.hooked.installed = d.installedNow()
 	}
 }
 
-func (d *Dir) installedNow() map[string]copytree.Stamp {
+func (d *UnitDirectory) installedNow() map[string]copytree.Stamp {
 	out := map[string]copytree.Stamp{}
 	d.configBelow(d.modules(), func(path string) bool {
 		out[path] = copytree.StampAt(path)
@@ -152,7 +152,7 @@ func (d *Dir) installedNow() map[string]copytree.Stamp {
 
 // configBelow calls yield for each configuration file below a directory until yield returns
 // false.
-func (d *Dir) configBelow(dir string, yield func(path string) bool) {
+func (d *UnitDirectory) configBelow(dir string, yield func(path string) bool) {
 	_ = filepath.WalkDir(dir, func(path string, en fs.DirEntry, err error) error {
 		switch {
 		case err != nil: // the loader reports errors
@@ -172,7 +172,7 @@ func (d *Dir) configBelow(dir string, yield func(path string) bool) {
 
 // isEdited reports whether files in the working directory differ from those that were copied and
 // installed.
-func (d *Dir) isEdited() bool {
+func (d *UnitDirectory) isEdited() bool {
 	for path, x := range d.hooked.made {
 		if filepath.Base(path) != copytree.LockFile && copytree.StampAt(path) != x.Stamp {
 			return true
@@ -189,11 +189,11 @@ func (d *Dir) isEdited() bool {
 
 // InitHooksRan reports whether the hooks of init ran for this module before. Make must have been
 // called.
-func (d *Dir) InitHooksRan() bool { return d.hooked.past }
+func (d *UnitDirectory) InitHooksRan() bool { return d.hooked.past }
 
 // Reread reports whether hooks changed the working directory. If so, the files of d are those in
 // the working directory from then on.
-func (d *Dir) Reread() (bool, error) {
+func (d *UnitDirectory) Reread() (bool, error) {
 	if ds := d.Make(); ds.HasErrors() || !d.isEdited() {
 		return false, ds.Err()
 	}

@@ -31,8 +31,8 @@ type Module struct {
 	Whole bool
 	// Values means that variable files may be among the generated files.
 	Values bool
-	Dir    *Dir      // nil if Root is nil
-	Diags  diag.List // errors in generated files
+	Dir    *UnitDirectory // nil if Root is nil
+	Diags  diag.List      // errors in generated files
 }
 
 // preparing contains the names in the commands of hooks that run before the module is loaded.
@@ -59,7 +59,7 @@ func (m *Maker) module(t *demand.Task, u *unit.Unit) (out *Module, known bool) {
 	if ds.HasErrors() {
 		return &Module{}, false
 	}
-	d := &Dir{Unit: u, Terraform: tf, Path: m.runsIn(u, src.text, m.DownloadDir(t, u)), data: m.s.Data}
+	d := &UnitDirectory{Unit: u, Terraform: tf, Path: m.runsIn(u, src.text, m.DownloadDir(t, u)), data: m.s.Data}
 	if d.Files, ds = m.files(t.Context(), d, src, false); d.Files == nil || ds.HasErrors() {
 		return &Module{}, false
 	}
@@ -97,7 +97,7 @@ func (p *Parsed) module(f *overlay.FS) *config.Module {
 
 // Root returns the root module of the directory without the modules that it calls. It returns nil
 // if the module is unknown or has errors.
-func (d *Dir) Root() *config.Module {
+func (d *UnitDirectory) Root() *config.Module {
 	if d.Parsed == nil {
 		return nil
 	}

@@ -77,8 +77,8 @@ func (m *Maker) OnDisk(dir string) string { return m.s.OnDisk(dir) }
 // FilesParsed returns the number of module files that were parsed.
 func (m *Maker) FilesParsed() int { return m.parses.Parsed() }
 
-// A Dir is the working directory of a unit.
-type Dir struct {
+// A UnitDirectory is the working directory of a unit.
+type UnitDirectory struct {
 	Unit      *unit.Unit
 	Path      string // the directory may not exist
 	Files     *overlay.FS
@@ -103,7 +103,7 @@ type Dir struct {
 }
 
 // modules returns the directory of installed modules.
-func (d *Dir) modules() string {
+func (d *UnitDirectory) modules() string {
 	return sys.Join(d.Path, filepath.Join(cmp.Or(d.data, ".terraform"), "modules"))
 }
 
@@ -119,7 +119,7 @@ type Parsed struct {
 
 // Dir returns the working directory of a unit. If the module is remote and fetch is false, Dir
 // returns nil.
-func (m *Maker) Dir(t *demand.Task, u *unit.Unit, fetch bool) (*Dir, diag.List) {
+func (m *Maker) Dir(t *demand.Task, u *unit.Unit, fetch bool) (*UnitDirectory, diag.List) {
 	tf, ds := u.Terraform(t)
 	if ds.HasErrors() {
 		return nil, ds
@@ -127,18 +127,18 @@ func (m *Maker) Dir(t *demand.Task, u *unit.Unit, fetch bool) (*Dir, diag.List) 
 	src, more := m.source(u, tf)
 	if ds = append(ds, more...); more.HasErrors() {
 		if NotKnownYet(more) {
-			return &Dir{Unit: u, Terraform: tf, Waits: "the source of its module", WaitsIn: "terraform"}, nil
+			return &UnitDirectory{Unit: u, Terraform: tf, Waits: "the source of its module", WaitsIn: "terraform"}, nil
 		}
 		return nil, ds
 	}
 	if what := lateIn(tf, m.s.Command); what != "" {
-		return &Dir{Unit: u, Terraform: tf, Waits: what, WaitsIn: "terraform"}, nil
+		return &UnitDirectory{Unit: u, Terraform: tf, Waits: what, WaitsIn: "terraform"}, nil
 	}
 	if part := m.LateScalar(t, u); part != "" {
-		return &Dir{Unit: u, Terraform: tf, Waits: part, WaitsIn: part}, nil
+		return &UnitDirectory{Unit: u, Terraform: tf, Waits: part, WaitsIn: part}, nil
 	}
 	download := m.DownloadDir(t, u)
-	d := &Dir{Unit: u, Terraform: tf, Path: m.runsIn(u, src.text, download), roots: []string{u.Dir, m.s.CheckedOut(u.Dir), download, m.s.CheckedOut(download)}, data: m.s.Data, read: m.s.Read, hooked: hooked{anew: m.s.Command == "init"}}
+	d := &UnitDirectory{Unit: u, Terraform: tf, Path: m.runsIn(u, src.text, download), roots: []string{u.Dir, m.s.CheckedOut(u.Dir), download, m.s.CheckedOut(download)}, data: m.s.Data, read: m.s.Read, hooked: hooked{anew: m.s.Command == "init"}}
 	d.Files, more = m.files(t.Context(), d, src, fetch)
 	if ds = append(ds, more...); d.Files == nil || more.HasErrors() {
 		return nil, ds
@@ -159,7 +159,7 @@ func NotKnownYet(ds diag.List) bool {
 
 // Bare returns the working directory of a unit without its files, for callers that only need its
 // path and remote_state block. ok is false if these are unknown.
-func (m *Maker) Bare(t *demand.Task, u *unit.Unit) (d *Dir, ok bool) {
+func (m *Maker) Bare(t *demand.Task, u *unit.Unit) (d *UnitDirectory, ok bool) {
 	tf, ds := u.Terraform(t)
 	rs, more := u.RemoteState(t)
 	if ds.HasErrors() || more.HasErrors() || m.LateScalar(t, u) != "" {
@@ -169,12 +169,12 @@ func (m *Maker) Bare(t *demand.Task, u *unit.Unit) (d *Dir, ok bool) {
 	if ds.HasErrors() {
 		return nil, false
 	}
-	return &Dir{Unit: u, Terraform: tf, Path: m.runsIn(u, src.text, m.DownloadDir(t, u)), Remote: rs}, true
+	return &UnitDirectory{Unit: u, Terraform: tf, Path: m.runsIn(u, src.text, m.DownloadDir(t, u)), Remote: rs}, true
 }
 
 // files returns the files of a unit's module with the unit's files over it, without generated
 // files. It returns nil if the module would have to be fetched and fetch is false.
-func (m *Maker) files(ctx context.Context, d *Dir, src moduleSource, fetch bool) (*overlay.FS, diag.List) {
+func (m *Maker) files(ctx context.Context, d *UnitDirectory, src moduleSource, fetch bool) (*overlay.FS, diag.List) {
 	u, tf := d.Unit, d.Terraform
 	pkg, sub := m.s.OnDisk(u.Dir), ""
 	var ds diag.List
@@ -265,7 +265,7 @@ func (m *Maker) DownloadDir(t *demand.Task, u *unit.Unit) string {
 
 // share returns the parsed files of units with the same files. Units whose own files are parsed
 // too only share with units whose files are the same.
-func (m *Maker) share(d *Dir) *Parsed {
+func (m *Maker) share(d *UnitDirectory) *Parsed {
 	key := d.Files.Package + "\x00" + d.Files.Sub
 	for _, g := range slices.Concat(d.Files.Copy.Include, []string{"\x00"}, d.Files.Copy.Exclude) {
 		key += "\x00" + g // these select the files of the package
@@ -292,7 +292,7 @@ func (m *Maker) share(d *Dir) *Parsed {
 	})
 }
 
-func (m *Maker) parsedIn(d *Dir, set *source.Set) *Parsed {
+func (m *Maker) parsedIn(d *UnitDirectory, set *source.Set) *Parsed {
 	out := &Parsed{Set: set}
 	out.Sources.FS, out.Sources.Parses = d.Files, &m.parses
 	for _, name := range d.Files.Secret {
@@ -303,7 +303,7 @@ func (m *Maker) parsedIn(d *Dir, set *source.Set) *Parsed {
 
 // Own gives a directory its own parsed files, with their source text in set. They then include
 // the backend block that remote_state generates, which shared files do not contain.
-func (m *Maker) Own(d *Dir, set *source.Set) {
+func (m *Maker) Own(d *UnitDirectory, set *source.Set) {
 	if d.backend != nil {
 		d.Files.Generated[d.backendAt] = d.backend
 	}
@@ -312,14 +312,14 @@ func (m *Maker) Own(d *Dir, set *source.Set) {
 }
 
 // Share looks up the shared parsed files again after modules were installed in the directory.
-func (m *Maker) Share(d *Dir) {
+func (m *Maker) Share(d *UnitDirectory) {
 	if !d.Parsed.own {
 		d.Parsed = m.share(d)
 	}
 }
 
 // HasValues reports whether the directory contains variable files that are loaded automatically.
-func (d *Dir) HasValues() bool {
+func (d *UnitDirectory) HasValues() bool {
 	entries, err := d.Files.ReadDir(".")
 	if err != nil {
 		return false
@@ -334,7 +334,7 @@ func (d *Dir) HasValues() bool {
 
 // Locate returns the path of the file that has a name in the directory: the path that it is
 // copied from or, if there is none, the path in the directory itself.
-func (d *Dir) Locate(name string) string {
+func (d *UnitDirectory) Locate(name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
@@ -348,7 +348,7 @@ func (d *Dir) Locate(name string) string {
 
 // Origin returns the path from which a file of the directory is copied, given its name in the
 // directory. For a generated file it returns the path in the directory and the layer "generated".
-func (d *Dir) Origin(name string) (path, layer string) {
+func (d *UnitDirectory) Origin(name string) (path, layer string) {
 	if filepath.IsAbs(name) || d.Files == nil {
 		return name, ""
 	}
@@ -364,7 +364,7 @@ func (d *Dir) Origin(name string) (path, layer string) {
 
 // Configured reports whether the directory contains configuration. The file that remote_state
 // generates counts, but not the backend that is added for the unit of an environment file.
-func (d *Dir) Configured(root *config.Module) bool {
+func (d *UnitDirectory) Configured(root *config.Module) bool {
 	madeUp := ""
 	if d.backend != nil {
 		if d.Remote != nil {
@@ -378,10 +378,10 @@ func (d *Dir) Configured(root *config.Module) bool {
 }
 
 // HasHooks reports whether the unit has hooks of any kind.
-func (d *Dir) HasHooks() bool {
+func (d *UnitDirectory) HasHooks() bool {
 	tf := d.Terraform
 	return tf != nil && len(tf.Before)+len(tf.After)+len(tf.Errors) > 0
 }
 
 // WritesOutside reports whether the unit generates files outside of the directory.
-func (d *Dir) WritesOutside() bool { return d.outside != nil }
+func (d *UnitDirectory) WritesOutside() bool { return d.outside != nil }

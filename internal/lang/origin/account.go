@@ -50,8 +50,8 @@ func (r trail) last() *Step {
 
 // lastPlace returns the last place that is in a file. If there is none, it returns the last place of
 // any kind, or nil. Conditions are ignored.
-func (r trail) lastPlace() *Place {
-	var found *Place
+func (r trail) lastPlace() *SourceLine {
+	var found *SourceLine
 	for _, s := range r.out.Steps {
 		if s.At != nil && s.Kind != Condition && (found == nil || s.At.File != "") {
 			found = s.At
@@ -61,8 +61,8 @@ func (r trail) lastPlace() *Place {
 }
 
 // eachPlace calls f for every place in the explanation. f may modify the place.
-func (r trail) eachPlace(f func(p *Place)) {
-	each := func(all []Place) {
+func (r trail) eachPlace(f func(p *SourceLine)) {
+	each := func(all []SourceLine) {
 		for i := range all {
 			f(&all[i])
 		}
@@ -89,7 +89,7 @@ func (r trail) eachPlace(f func(p *Place)) {
 
 // shown replaces the names and layers of files by those that Explainer.Show returns.
 func (r *account) shown() {
-	r.eachPlace(func(p *Place) {
+	r.eachPlace(func(p *SourceLine) {
 		if p.File == "" || r.in.e.Show == nil {
 			return
 		}
@@ -188,7 +188,7 @@ func (r *account) hidden(c cursor) []source.Range {
 }
 
 // replaced returns the places of the settings that a setting replaced, nearest first.
-func (r *account) replaced(f *frame, s *config.Setting, args *guarded) (out []Place) {
+func (r *account) replaced(f *frame, s *config.Setting, args *guarded) (out []SourceLine) {
 	if s == nil {
 		return nil
 	}
@@ -201,7 +201,7 @@ func (r *account) replaced(f *frame, s *config.Setting, args *guarded) (out []Pl
 
 // places converts the places of replaced blocks and arguments. It hides their text if the requested part
 // is secret.
-func (r *account) places(gone []config.Place) (out []Place) {
+func (r *account) places(gone []config.Overridden) (out []SourceLine) {
 	for _, g := range gone {
 		var hide []source.Range
 		if r.secret {
@@ -214,7 +214,7 @@ func (r *account) places(gone []config.Place) (out []Place) {
 
 // block adds a step for a block. parts are the headers of the merged blocks, gone those of the replaced
 // blocks.
-func (r *account) block(kind Kind, text string, parts, gone []config.Place) {
+func (r *account) block(kind Kind, text string, parts, gone []config.Overridden) {
 	r.add(&Step{
 		Kind: kind, Text: text, At: r.lines.layered(r.lines.header(parts[0].At), parts[0].Layer),
 		With: r.lines.headers(parts[1:]), Replaces: r.places(gone),
@@ -222,7 +222,7 @@ func (r *account) block(kind Kind, text string, parts, gone []config.Place) {
 }
 
 // holdsBlock adds a nested block to the parts of the explained block.
-func (r *account) holdsBlock(name string, parts, gone []config.Place) {
+func (r *account) holdsBlock(name string, parts, gone []config.Overridden) {
 	r.out.Parts = append(r.out.Parts, Part{
 		Name: name, At: *r.lines.layered(r.lines.header(parts[0].At), parts[0].Layer), With: r.lines.headers(parts[1:]), Replaces: r.places(gone),
 	})

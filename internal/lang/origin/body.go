@@ -93,7 +93,7 @@ func blockType(m addr.Mode) string {
 type ownBlock struct {
 	typ    string
 	at     source.Range
-	merged []config.Place
+	merged []config.Overridden
 	what   string // address of the block
 }
 
@@ -219,7 +219,7 @@ func (r *account) guarded(f *frame, s *config.Setting, path []step) {
 
 // overridden adds the blocks that an override file replaced to the step about a nested block. n is the
 // number of steps before that step.
-func (r *account) overridden(gone []Place, n int, first *hcl.Block, text string) {
+func (r *account) overridden(gone []SourceLine, n int, first *hcl.Block, text string) {
 	if len(gone) == 0 {
 		return
 	}

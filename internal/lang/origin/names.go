@@ -7,13 +7,13 @@ type (
 	Explanation = explanation.Explanation
 	Kind        = explanation.Kind
 	Step        = explanation.Step
-	Place       = explanation.Place
+	SourceLine  = explanation.SourceLine
 	From        = explanation.From
 	Part        = explanation.Part
-	Unit        = explanation.Unit
+	InputSource = explanation.InputSource
 	Scope       = explanation.Scope
 	Way         = explanation.Way
-	Target      = explanation.Target
+	ExprPart    = explanation.ExprPart
 	Stop        = explanation.Stop
 )
 

@@ -25,7 +25,7 @@ import (
 type Explainer struct {
 	Eval *eval.Evaluator // evaluation of the module, with a Phase of this package or one that can evaluate everything; nil if the module cannot be read
 	Set  *source.Set     // text of configuration and variable files
-	Unit Unit            // unit that sets the inputs of the root module; nil in a plain directory
+	Unit InputSource     // unit that sets the inputs of the root module; nil in a plain directory
 	// UnitSet contains the text of the unit's files; nil if Unit is nil.
 	UnitSet *source.Set
 	// Show returns the displayed name of a file, and the displayed layer; "" means the layer of the
@@ -78,7 +78,7 @@ func (e *Explainer) Explain(t *demand.Task, address string) (*Explanation, diag.
 func (r *replay) finish() {
 	if end := r.lastPlace(); end != nil { // two layers may contain the same place, which then replaced nothing
 		for _, s := range r.out.Steps {
-			s.Replaces = slices.DeleteFunc(s.Replaces, func(p Place) bool {
+			s.Replaces = slices.DeleteFunc(s.Replaces, func(p SourceLine) bool {
 				return p.File == end.File && p.Line == end.Line && p.Column == end.Column
 			})
 		}

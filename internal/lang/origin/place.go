@@ -23,8 +23,8 @@ type listing struct {
 
 // place returns the place of a range, with the line on which the range starts. hide contains ranges whose
 // text is hidden, in addition to secrets in the expressions on the way.
-func (r *listing) place(at source.Range, hide []source.Range) *Place {
-	p := &Place{File: at.Filename, Line: at.Start.Line, Column: at.Start.Column}
+func (r *listing) place(at source.Range, hide []source.Range) *SourceLine {
+	p := &SourceLine{File: at.Filename, Line: at.Start.Line, Column: at.Start.Column}
 	if l, ok := r.layers[at.Filename]; ok {
 		r.layered(p, l)
 	} else {
@@ -65,7 +65,7 @@ func (r *reader) file(name string) *source.File {
 
 // header returns the place of a block's header. Its line does not include content of the block that is
 // on the same line.
-func (r *listing) header(at source.Range) *Place {
+func (r *listing) header(at source.Range) *SourceLine {
 	p := r.place(at, nil)
 	f := r.in.file(at.Filename)
 	if f == nil || f.Bytes == nil || !f.Shows(at.Start.Line, at.Start.Line) {

@@ -164,7 +164,7 @@ func (d *redaction) ofLines(steps trail) {
 		}
 		return s
 	}
-	steps.eachPlace(func(p *Place) { p.Source, p.Part = line(p.Source), line(p.Part) })
+	steps.eachPlace(func(p *SourceLine) { p.Source, p.Part = line(p.Source), line(p.Part) })
 }
 
 // withoutWord replaces a text in a line by a placeholder, except where the text is a part of a longer

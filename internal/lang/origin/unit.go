@@ -89,7 +89,7 @@ func (r *replay) stop(s *Stop) {
 	step := &Step{Kind: s.Kind, Text: s.Text}
 	switch {
 	case s.At.Filename == "" && s.Layer != nil:
-		step.At = &Place{Layer: s.Layer.String()}
+		step.At = &SourceLine{Layer: s.Layer.String()}
 	case s.At.Filename == "":
 	case s.Bare:
 		step.At = r.lines.layered(r.lines.place(s.At, nil), s.Layer)
@@ -108,7 +108,7 @@ func (r *replay) stop(s *Stop) {
 
 // ends returns the last place of each way. It returns a place once, since several files may
 // merge the same file.
-func (r *replay) ends(ways []Way) (out []Place) {
+func (r *replay) ends(ways []Way) (out []SourceLine) {
 	for _, w := range ways {
 		sub := r.aside()
 		sub.follow(sub.take(w))
@@ -121,22 +121,22 @@ func (r *replay) ends(ways []Way) (out []Place) {
 
 // starts returns the first place of a way that is in a file, and the places that it replaces. This
 // is the definition itself, and not the values that it refers to.
-func (r *replay) starts(w Way) []Place {
+func (r *replay) starts(w Way) []SourceLine {
 	sub := r.aside()
 	sub.take(w)
 	for _, s := range sub.out.Steps {
 		if s.At != nil && s.At.File != "" {
-			return slices.Concat([]Place{*s.At}, s.With, s.Replaces)
+			return slices.Concat([]SourceLine{*s.At}, s.With, s.Replaces)
 		}
 	}
 	if p := sub.lastPlace(); p != nil {
-		return []Place{*p}
+		return []SourceLine{*p}
 	}
 	return nil
 }
 
 // lands returns the last place when a cursor is followed, or nil if there is none.
-func (r *replay) lands(c cursor) *Place {
+func (r *replay) lands(c cursor) *SourceLine {
 	sub := r.aside()
 	sub.item(c, "")
 	sub.follow(c)

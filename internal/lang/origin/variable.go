@@ -246,7 +246,7 @@ func (r *replay) given(v *config.Variable, in eval.Input, label string, path []s
 	}
 	if in.At == nil {
 		if known {
-			s.At = &Place{Layer: layer.String()}
+			s.At = &SourceLine{Layer: layer.String()}
 		}
 		if named && layer.Kind == source.Environment {
 			return r.take(way)
@@ -265,7 +265,7 @@ func (r *replay) given(v *config.Variable, in eval.Input, label string, path []s
 }
 
 // defaultPlace returns the place of a variable's default, or nil if it has none.
-func (r *account) defaultPlace(v *config.Variable) *Place {
+func (r *account) defaultPlace(v *config.Variable) *SourceLine {
 	d := v.Settings["default"]
 	if d == nil {
 		return nil
@@ -298,9 +298,9 @@ func (r *reader) lost(name string) []Given {
 	return r.e.Lost(name)
 }
 
-func (r *account) givenPlace(g Given) Place {
+func (r *account) givenPlace(g Given) SourceLine {
 	if g.At == nil {
-		return Place{Layer: g.Layer.String()}
+		return SourceLine{Layer: g.Layer.String()}
 	}
 	hide := []source.Range(nil)
 	if r.secret {

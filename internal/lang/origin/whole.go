@@ -14,11 +14,11 @@ import (
 // A whole is a block that is explained as a whole.
 type whole struct {
 	text   string
-	at     source.Range   // range of the header; used if origin is zero
-	origin config.Origin  // arguments and blocks that the language defines
-	gone   []config.Place // blocks that it replaced
-	f      *frame         // frame of its arguments
-	body   hcl.Body       // other arguments and blocks; may be nil
+	at     source.Range        // range of the header; used if origin is zero
+	origin config.Origin       // arguments and blocks that the language defines
+	gone   []config.Overridden // blocks that it replaced
+	f      *frame              // frame of its arguments
+	body   hcl.Body            // other arguments and blocks; may be nil
 	secret func(name string) bool
 }
 
@@ -28,7 +28,7 @@ func (r blocks) wholeOf(w whole) {
 	r.out.Whole = true
 	parts := w.origin.Parts()
 	if len(parts) == 0 {
-		parts = []config.Place{{At: w.at, Layer: r.in.e.Set.LayerOf(w.at)}}
+		parts = []config.Overridden{{At: w.at, Layer: r.in.e.Set.LayerOf(w.at)}}
 	}
 	r.block(Block, w.text, parts, w.gone)
 	settings := w.origin.Settings()
@@ -57,14 +57,14 @@ func (r blocks) wholeBody(w whole) {
 	for _, name := range m.BlockTypes(w.body) {
 		gone := m.Replaced(w.body, name)
 		for _, b := range nestedBlocks(w.body, name) {
-			r.holdsBlock(name, []config.Place{{At: b.DefRange, Layer: m.Set.LayerOf(b.DefRange)}}, gone)
+			r.holdsBlock(name, []config.Overridden{{At: b.DefRange, Layer: m.Set.LayerOf(b.DefRange)}}, gone)
 			gone = nil // reported once
 		}
 	}
 }
 
 // holds adds an argument to the parts of the explanation.
-func (r blocks) holds(w whole, name string, s *config.Setting, gone []config.Place) {
+func (r blocks) holds(w whole, name string, s *config.Setting, gone []config.Overridden) {
 	c := cursor{f: w.f, x: s.Expr}
 	before := r.secrecy
 	args := &guarded{w.f.guard, []step{nameStep(name)}}
@@ -85,14 +85,14 @@ func (r blocks) holds(w whole, name string, s *config.Setting, gone []config.Pla
 	r.secrecy = before // the decision about one argument does not apply to the next
 }
 
-func (r *listing) headers(at []config.Place) (out []Place) {
+func (r *listing) headers(at []config.Overridden) (out []SourceLine) {
 	for _, p := range at {
 		out = append(out, *r.layered(r.header(p.At), p.Layer))
 	}
 	return out
 }
 
-func (r *listing) layered(p *Place, l *source.Layer) *Place {
+func (r *listing) layered(p *SourceLine, l *source.Layer) *SourceLine {
 	p.Layer, p.Of = l.String(), l
 	return p
 }

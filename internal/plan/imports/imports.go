@@ -27,11 +27,11 @@ import (
 // A Set contains the targets of the import blocks of a root module. A nil set is empty.
 type Set struct {
 	ev *eval.Evaluator
-	by map[addr.Instance]*Target
+	by map[addr.Instance]*Instance
 }
 
-// A Target is one instance to which an existing object is imported.
-type Target struct {
+// An Instance is one instance to which an existing object is imported.
+type Instance struct {
 	Addr  addr.Instance
 	Block *config.ImportBlock
 
@@ -45,7 +45,7 @@ type Target struct {
 type eachValue struct{ key, value cty.Value }
 
 // Of returns the import to an address, or nil.
-func (s *Set) Of(a addr.Instance) *Target {
+func (s *Set) Of(a addr.Instance) *Instance {
 	if s == nil {
 		return nil
 	}
@@ -53,18 +53,18 @@ func (s *Set) Of(a addr.Instance) *Target {
 }
 
 // Sorted returns the targets sorted by address.
-func (s *Set) Sorted() []*Target {
+func (s *Set) Sorted() []*Instance {
 	if s == nil {
 		return nil
 	}
-	return slices.SortedFunc(maps.Values(s.by), func(a, b *Target) int { return a.Addr.Compare(b.Addr) })
+	return slices.SortedFunc(maps.Values(s.by), func(a, b *Instance) int { return a.Addr.Compare(b.Addr) })
 }
 
 // Read evaluates for_each and to of the import blocks of the root module. generating allows
 // targets without a resource block. Blocks for resources that wants rejects are skipped without
 // reporting their errors.
 func Read(t *demand.Task, ev *eval.Evaluator, generating bool, wants func(addr.ConfigResource) bool) (*Set, diag.List) {
-	out := &Set{ev: ev, by: map[addr.Instance]*Target{}}
+	out := &Set{ev: ev, by: map[addr.Instance]*Instance{}}
 	var ds diag.List
 	for _, b := range ev.Tree().Root.Config.Imports {
 		if c, ok := into(b); ok && !wants(c) {
@@ -142,7 +142,7 @@ func (r *importReader) each(t *demand.Task) (v cty.Value, ds diag.List) {
 // add adds the target of the block, or of one element of its for_each.
 func (r *importReader) add(t *demand.Task, each *eachValue) diag.List {
 	b := r.block
-	it := &Target{Block: b, ev: r.set.ev, each: each, reads: r.reads}
+	it := &Instance{Block: b, ev: r.set.ev, each: each, reads: r.reads}
 	var ctx *hcl.EvalContext
 	var ds diag.List
 	if vars := b.To.Variables(); len(vars) > 0 {
@@ -173,7 +173,7 @@ func (r *importReader) add(t *demand.Task, each *eachValue) diag.List {
 }
 
 // withoutConfig reports an import whose target has no resource block.
-func (r *importReader) withoutConfig(it *Target) diag.List {
+func (r *importReader) withoutConfig(it *Instance) diag.List {
 	n := r.set.ev.Tree().Node(it.Addr.Module)
 	if n != nil && n.Config.Resources[it.Addr.Resource] != nil {
 		return nil
@@ -185,7 +185,7 @@ func (r *importReader) withoutConfig(it *Target) diag.List {
 }
 
 // Unmet returns the error that the configuration has no resource for the target.
-func (it *Target) Unmet() diag.List {
+func (it *Instance) Unmet() diag.List {
 	at := it.Block.To.Range()
 	return diag.Errorf(diag.CodePlanImportNoConfiguration, &at, "Configuration for import target does not exist", "The configuration for the given import target %s does not exist. All target instances must have an associated configuration to be imported; run with -generate-config-out=FILE to have it written for resources of the root module.", it.Addr)
 }
@@ -196,7 +196,7 @@ type importScope struct {
 	each *eachValue
 }
 
-func (it *Target) scope() importScope { return importScope{it.ev.Root, it.each} }
+func (it *Instance) scope() importScope { return importScope{it.ev.Root, it.each} }
 
 func (s importScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
 	if ref.RootName() == "each" && s.each != nil && len(ref) > 1 {
@@ -214,7 +214,7 @@ func (s importScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range
 
 // Provider returns the provider configuration for an import whose resource block has not been
 // generated yet.
-func (it *Target) Provider(t *demand.Task) (*eval.ProviderConfig, diag.List) {
+func (it *Instance) Provider(t *demand.Task) (*eval.ProviderConfig, diag.List) {
 	ref := config.ProviderRef{Name: config.ImpliedProvider(it.Addr.Resource.Type), At: it.Block.At}
 	if it.Block.Provider != nil {
 		ref = *it.Block.Provider
@@ -224,7 +224,7 @@ func (it *Target) Provider(t *demand.Task) (*eval.ProviderConfig, diag.List) {
 
 // Deferral returns the reason for which the object to import is unknown. It is nil if the
 // object is known, or if no root variable is missing.
-func (it *Target) Deferral(t *demand.Task) *eval.Deferral {
+func (it *Instance) Deferral(t *demand.Task) *eval.Deferral {
 	x := it.id
 	if it.ident != nil {
 		x = it.ident
@@ -240,7 +240,7 @@ func (it *Target) Deferral(t *demand.Task) *eval.Deferral {
 }
 
 // ID evaluates the id or identity of the object. s is the schema of its type.
-func (it *Target) ID(t *demand.Task, s *schema.Resource) (*plan.Import, diag.List) {
+func (it *Instance) ID(t *demand.Task, s *schema.Resource) (*plan.Import, diag.List) {
 	if it.ident != nil {
 		return it.identity(t, s)
 	}
@@ -272,7 +272,7 @@ func (it *Target) ID(t *demand.Task, s *schema.Resource) (*plan.Import, diag.Lis
 
 // Check returns errors in the identity of an object that is already in state and is therefore
 // not imported.
-func (it *Target) Check(t *demand.Task, s *schema.Resource) diag.List {
+func (it *Instance) Check(t *demand.Task, s *schema.Resource) diag.List {
 	if it.ident == nil {
 		return nil
 	}
@@ -283,7 +283,7 @@ func (it *Target) Check(t *demand.Task, s *schema.Resource) diag.List {
 	return ds
 }
 
-func (it *Target) identity(t *demand.Task, s *schema.Resource) (*plan.Import, diag.List) {
+func (it *Instance) identity(t *demand.Task, s *schema.Resource) (*plan.Import, diag.List) {
 	at := it.ident.Range()
 	if s.Identity == nil {
 		return nil, diag.Errorf(diag.CodePlanNoIdentity, &at, "Resource type without identity", "The resource type of %s has no identity, so it must be imported by id.", it.Addr)
@@ -305,7 +305,7 @@ func (it *Target) identity(t *demand.Task, s *schema.Resource) (*plan.Import, di
 
 // fit converts a value without marks to the identity type. Omitted optional attributes become
 // null.
-func (it *Target) fit(v cty.Value, s *schema.Resource) (cty.Value, diag.List) {
+func (it *Instance) fit(v cty.Value, s *schema.Resource) (cty.Value, diag.List) {
 	v, err := (&schema.Block{Attributes: s.Identity.Attributes}).Coerce(v)
 	if err != nil {
 		at := it.ident.Range()

@@ -28,7 +28,7 @@ func validateBlock(t *demand.Task, ev *eval.Evaluator, b *config.ImportBlock) di
 	if ds.HasErrors() || target.IsModule() {
 		return nil // the plan reports it
 	}
-	it := &Target{Addr: target.Instance(), Block: b, ev: ev}
+	it := &Instance{Addr: target.Instance(), Block: b, ev: ev}
 	if b.Identity == nil {
 		_, ds := lang.Eval(t, it.scope(), lang.Compile(b.ID.Expr), cty.String)
 		return ds

@@ -58,7 +58,7 @@ type generatedPlan struct {
 	stored *state.Object
 }
 
-func (p *planner) generate(t *demand.Task, it *imports.Target) (*generatedPlan, diag.List) {
+func (p *planner) generate(t *demand.Task, it *imports.Instance) (*generatedPlan, diag.List) {
 	pc, ds := it.Provider(t)
 	if ds.HasErrors() {
 		return nil, ds

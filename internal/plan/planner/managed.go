@@ -215,7 +215,7 @@ func (p *planner) refreshes(a addr.Instance) bool {
 }
 
 // importObject imports an existing object.
-func (m *managedPlan) importObject(it *imports.Target) (resourceclient.Object, *plan.Import, diag.List) {
+func (m *managedPlan) importObject(it *imports.Instance) (resourceclient.Object, *plan.Import, diag.List) {
 	imp, ds := it.ID(m.t, m.sub.Schema)
 	if ds.HasErrors() {
 		return m.sub.None(), nil, ds

@@ -22,8 +22,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// A Place is one expression that calls functions. Only one goroutine calls its methods.
-type Place interface {
+// A CallSite is one expression that calls functions. Only one goroutine calls its methods.
+type CallSite interface {
 	// At returns the range of the expression.
 	At() source.Range
 	// Dir returns the directory that get_terragrunt_dir() returns, and from which relative
@@ -123,7 +123,7 @@ type definition struct {
 // call is one call of a function.
 type call struct {
 	*Library
-	Place
+	CallSite
 	runs int // number of calls of run_cmd without caching so far
 }
 
@@ -135,12 +135,12 @@ func (k *call) needsLeaf() bool {
 
 // Function returns the function of a name, for calls from a place. ok is false if the name
 // is not a function of the unit language.
-func (l *Library) Function(name string, at Place) (f function.Function, ok bool) {
+func (l *Library) Function(name string, at CallSite) (f function.Function, ok bool) {
 	def := lookup(name)
 	if def == nil {
 		return function.Function{}, false
 	}
-	k := &call{Library: l, Place: at}
+	k := &call{Library: l, CallSite: at}
 	if def.dynamic != nil {
 		return def.dynamic(k), true
 	}

@@ -29,8 +29,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Dir is a working directory.
-type Dir struct {
+// A Directory is a working directory.
+type Directory struct {
 	Backends *backend.Set
 	Path     string // absolute
 	Data     string // the data directory, absolute
@@ -58,7 +58,7 @@ const (
 
 // own reports whether the user's own init wrote the record of this directory. A checkout can
 // contain a forged record.
-func (d Dir) own() bool {
+func (d Directory) own() bool {
 	text, err := readfile.Whole(filepath.Join(d.Data, record.Name))
 	if err != nil || d.User == nil {
 		return false
@@ -68,7 +68,7 @@ func (d Dir) own() bool {
 }
 
 // sign records that the user wrote the record.
-func (d Dir) sign() error {
+func (d Directory) sign() error {
 	text, err := readfile.Whole(filepath.Join(d.Data, record.Name))
 	if errors.Is(err, fs.ErrNotExist) || d.User == nil {
 		return nil
@@ -85,7 +85,7 @@ func (d Dir) sign() error {
 // overrides returns the arguments that have other values in the record than in the block,
 // because of init -backend-config. If the user's own init did not write the record, it returns
 // none.
-func (d Dir) overrides(k backend.Kind, written, saved cty.Value) []string {
+func (d Directory) overrides(k backend.Kind, written, saved cty.Value) []string {
 	names := slices.DeleteFunc(configure.Differing(k.Schema, written, saved), func(name string) bool {
 		v, _ := written.GetAttr(name).UnmarkDeep()
 		return v.IsNull() || !v.IsWhollyKnown() || v.CanIterateElements() && v.LengthInt() == 0
@@ -122,7 +122,7 @@ func Workspace(env sys.Env, data string) (string, error) {
 }
 
 // none returns the configuration of a directory without a block.
-func (d Dir) none() (backend.Config, diag.List) {
+func (d Directory) none() (backend.Config, diag.List) {
 	k, ds := d.Backends.Kind(d.Default)
 	if ds.HasErrors() {
 		return backend.Config{}, ds
@@ -131,7 +131,7 @@ func (d Dir) none() (backend.Config, diag.List) {
 }
 
 // Recorded returns the record of init; nil if there is none.
-func (d Dir) Recorded() (*record.Record, diag.List) {
+func (d Directory) Recorded() (*record.Record, diag.List) {
 	r, err := record.Read(d.Data)
 	if err != nil {
 		return nil, diag.Errorf(diag.CodeBackendFailed, nil, "Failed to read the backend configuration", "The file %s in %s, in which init keeps the configuration of the backend, cannot be used: %s. Run \"%s init -reconfigure\" to write it anew.", record.Name, d.Data, err, d.Program)
@@ -140,7 +140,7 @@ func (d Dir) Recorded() (*record.Record, diag.List) {
 }
 
 // recorded returns the configuration in a record.
-func (d Dir) recorded(r *record.Record) (backend.Config, diag.List) {
+func (d Directory) recorded(r *record.Record) (backend.Config, diag.List) {
 	k, ds := d.Backends.Kind(r.Type)
 	if ds.HasErrors() {
 		return backend.Config{}, ds
@@ -155,7 +155,7 @@ func (d Dir) recorded(r *record.Record) (backend.Config, diag.List) {
 // Settled returns the backend that contains the states of the directory, whatever its block
 // contains now: the one that init recorded, or without a record the local one. initialized is
 // false if there is no record.
-func (d Dir) Settled() (c backend.Config, initialized bool, ds diag.List) {
+func (d Directory) Settled() (c backend.Config, initialized bool, ds diag.List) {
 	r, ds := d.Recorded()
 	if ds.HasErrors() {
 		return backend.Config{}, false, ds
@@ -169,7 +169,7 @@ func (d Dir) Settled() (c backend.Config, initialized bool, ds diag.List) {
 }
 
 // Of returns the configuration in a saved plan.
-func (d Dir) Of(kind string, v cty.Value) (backend.Config, diag.List) {
+func (d Directory) Of(kind string, v cty.Value) (backend.Config, diag.List) {
 	k, ds := d.Backends.Kind(kind)
 	if ds.HasErrors() {
 		return backend.Config{}, ds
@@ -185,7 +185,7 @@ func (d Dir) Of(kind string, v cty.Value) (backend.Config, diag.List) {
 }
 
 // Current returns the backend that commands use. block is nil if there is none.
-func (d Dir) Current(block *config.Backend, eval configure.Eval) (backend.Config, diag.List) {
+func (d Directory) Current(block *config.Backend, eval configure.Eval) (backend.Config, diag.List) {
 	r, ds := d.Recorded()
 	if ds.HasErrors() {
 		return backend.Config{}, ds
@@ -232,7 +232,7 @@ func (d Dir) Current(block *config.Backend, eval configure.Eval) (backend.Config
 // commands would be refused, the one that init would configure. If init would be refused, too,
 // it returns errors, for example in a directory that was initialized differently. It changes
 // nothing.
-func (d Dir) Expected(ctx context.Context, in Init) (backend.Config, diag.List) {
+func (d Directory) Expected(ctx context.Context, in Init) (backend.Config, diag.List) {
 	if cfg, ds := d.Current(in.Block, in.Eval); !ds.HasErrors() {
 		return cfg, ds
 	}
@@ -253,12 +253,12 @@ func elsewhere(k backend.Kind, written, inForce cty.Value, by map[string]string)
 	return out
 }
 
-func (d Dir) kind(block *config.Backend) (backend.Kind, diag.List) {
+func (d Directory) kind(block *config.Backend) (backend.Kind, diag.List) {
 	k, ds := d.Backends.Kind(block.Type)
 	return k, ds.Under(&block.At)
 }
 
-func (d Dir) initRequired(reason string, at *source.Range) diag.List {
+func (d Directory) initRequired(reason string, at *source.Range) diag.List {
 	return diag.List{{
 		Code: InitCode, At: at,
 		Summary: fmt.Sprintf("Backend initialization required, please run \"%s init\"", d.Program),
@@ -269,7 +269,7 @@ func (d Dir) initRequired(reason string, at *source.Range) diag.List {
 }
 
 // settingsRequired is initRequired for a block that is not a backend block.
-func (d Dir) settingsRequired(reason string, at *source.Range) diag.List {
+func (d Directory) settingsRequired(reason string, at *source.Range) diag.List {
 	return diag.List{{
 		Code: InitCode, At: at,
 		Summary: fmt.Sprintf("Cloud backend initialization required: please run \"%s init\"", d.Program),
@@ -306,7 +306,7 @@ type Outcome struct {
 }
 
 // Settle determines what init must do. It changes nothing.
-func (d Dir) Settle(ctx context.Context, in Init) (*Outcome, diag.List) {
+func (d Directory) Settle(ctx context.Context, in Init) (*Outcome, diag.List) {
 	r, ds := d.Recorded()
 	if ds.HasErrors() {
 		if !in.Reconfigure {
@@ -402,7 +402,7 @@ func (in Init) noOptions() diag.List {
 	return nil
 }
 
-func (d Dir) settleNone(in Init, r *record.Record) (*Outcome, diag.List) {
+func (d Directory) settleNone(in Init, r *record.Record) (*Outcome, diag.List) {
 	var ds diag.List
 	if len(in.Options) > 0 {
 		ds = diag.Warnf(diag.CodeBackendMissingBlock, nil, "Missing backend configuration", "-backend-config was used without a \"backend\" block in the configuration.\n\nIf you intended to override the default local backend configuration, no action is required, but you may add an explicit backend block to your configuration to clear this warning:\n\nterraform {\n  backend \"%s\" {}\n}\n\nHowever, if you intended to override a defined backend, please verify that the backend configuration is present and valid.", d.Default)
@@ -429,12 +429,12 @@ func (d Dir) settleNone(in Init, r *record.Record) (*Outcome, diag.List) {
 // CodeChanged is the code of the error that a directory was initialized with another backend.
 const CodeChanged = diag.CodeBackendConfigurationChanged
 
-func (d Dir) changed() diag.List {
+func (d Directory) changed() diag.List {
 	return diag.Errorf(CodeChanged, nil, "Backend configuration changed", "A change in the backend configuration has been detected, which may require migrating existing state.\n\nIf you wish to attempt automatic migration of the state, use \"%s init -migrate-state\".\nIf you wish to store the current configuration with no changes to the state, use \"%[1]s init -reconfigure\".", d.Program)
 }
 
 // complete asks the user for missing required arguments.
-func (d Dir) complete(ctx context.Context, k backend.Kind, v cty.Value, in Init) (cty.Value, diag.List) {
+func (d Directory) complete(ctx context.Context, k backend.Kind, v cty.Value, in Init) (cty.Value, diag.List) {
 	var ds diag.List
 	for _, name := range configure.Missing(k, v, d.Env) {
 		if in.Ask == nil {
@@ -457,7 +457,7 @@ func (d Dir) complete(ctx context.Context, k backend.Kind, v cty.Value, in Init)
 }
 
 // Save writes the record of an outcome.
-func (d Dir) Save(o *Outcome) diag.List {
+func (d Directory) Save(o *Outcome) diag.List {
 	if !o.Write {
 		return nil
 	}
@@ -475,7 +475,7 @@ func (d Dir) Save(o *Outcome) diag.List {
 }
 
 // Locate adds source ranges to messages of an opened backend with the configuration c.
-func (d Dir) Locate(ds diag.List, c backend.Config, block *config.Backend) diag.List {
+func (d Directory) Locate(ds diag.List, c backend.Config, block *config.Backend) diag.List {
 	k, unknown := d.Backends.Kind(block.Type)
 	if unknown.HasErrors() {
 		return ds
@@ -484,7 +484,7 @@ func (d Dir) Locate(ds diag.List, c backend.Config, block *config.Backend) diag.
 }
 
 // outside adds the source ranges of Outside to messages.
-func (d Dir) outside(ds diag.List) diag.List {
+func (d Directory) outside(ds diag.List) diag.List {
 	if d.Outside == nil {
 		return ds
 	}
@@ -493,7 +493,7 @@ func (d Dir) outside(ds diag.List) diag.List {
 
 // Open opens a configuration of the directory. Messages about an argument have its source range
 // in the block.
-func (d Dir) Open(ctx context.Context, c backend.Config, block *config.Backend) (backend.Backend, diag.List) {
+func (d Directory) Open(ctx context.Context, c backend.Config, block *config.Backend) (backend.Backend, diag.List) {
 	b, ds := d.Backends.Open(ctx, c)
 	if block != nil && len(ds) > 0 {
 		ds = d.Locate(ds, c, block)

@@ -30,12 +30,12 @@ func (s signer) Signed(code, purpose string, texts ...string) bool {
 	return strings.ReplaceAll(code, "\n", "") == strings.ReplaceAll(want, "\n", "")
 }
 
-func directory(t *testing.T) selection.Dir {
+func directory(t *testing.T) selection.Directory {
 	path := t.TempDir()
 	unknown := func(name string) diag.List {
 		return diag.Errorf(diag.CodeBackendUnknown, nil, "Unsupported backend type", "There is no %s.", name)
 	}
-	return selection.Dir{
+	return selection.Directory{
 		Backends: backend.NewSet([]backend.Kind{local.Kind(), inmem.Kind()}, unknown, backend.Services{}),
 		Path:     path, Data: filepath.Join(path, ".terraform"), User: signer("me"), Default: "local", Program: "terrace", Product: "Terrace",
 	}
@@ -56,7 +56,7 @@ func eval(x hcl.Expression) (cty.Value, diag.List) {
 }
 
 // initialize selects and records the backend like init.
-func initialize(t *testing.T, d selection.Dir, in selection.Init) (*selection.Outcome, diag.List) {
+func initialize(t *testing.T, d selection.Directory, in selection.Init) (*selection.Outcome, diag.List) {
 	t.Helper()
 	in.Eval = eval
 	out, ds := d.Settle(t.Context(), in)
