@@ -41,7 +41,7 @@ type reader struct {
 var codeShape = regexp.MustCompile(`^[a-z0-9]+/[a-z][a-z0-9-]*$`)
 
 // notMessages are types with a field Summary that are not messages.
-var notMessages = map[string]bool{"Function": true, "functionSchema": true, "Unit": true, "savedUnit": true}
+var notMessages = map[string]bool{"Function": true, "functionSchema": true, "Box": true, "savedUnit": true}
 
 // skipped are directories without messages to users.
 var skipped = regexp.MustCompile(`(^|/)(testdata|examples|bench|randconfig|testkit|plantest|backendtest|storetest|testprovider|lint|hclnative/internal|\..+)$`)

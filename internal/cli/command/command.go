@@ -7,6 +7,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,12 +137,20 @@ type Call struct {
 	// if dir belongs to a unit.
 	Enter func(ctx context.Context, c *Call, dir string, do Run) int
 
+	// UnitDir is the directory of the unit in which the command runs. Dir, its working directory,
+	// may be elsewhere. It is "" outside of units.
+	UnitDir string
+
 	given map[string]bool
 	runID string // the ID in the locks of this run, and of the calls below
 }
 
 // Given reports whether the command line contains the flag.
 func (c *Call) Given(flag string) bool { return c.given[flag] }
+
+// ReportPath returns the path of a report that the command writes for the user. A relative name is
+// relative to the unit's directory in a unit, and to the working directory otherwise.
+func (c *Call) ReportPath(name string) string { return sys.Join(cmp.Or(c.UnitDir, c.Dir), name) }
 
 // CalledAs returns the tool that the program emulates: "tofu", "terraform" or "terragrunt", or
 // "" for none. The variable TERRACE_AS has precedence over the name that the program was

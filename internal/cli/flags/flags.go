@@ -8,14 +8,21 @@ package flags
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/atomicfile"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/markdown"
 	"github.com/terrace-iac/terrace/internal/cli/report"
+	"github.com/terrace-iac/terrace/internal/estate/request"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
+	"github.com/terrace-iac/terrace/source"
 )
 
 // JSON contains the values of -json and -json-into.
@@ -35,6 +42,45 @@ func (j *JSON) Flags() flag.Flags {
 // Use turns on the stream that the flags request. If that fails, it reports an error and
 // returns false. The caller must call the reporter's Finish at the end.
 func (j *JSON) Use(r *report.Reporter) (ok bool) { return r.UseJSON(j.On, j.Into) }
+
+// Markdown returns -markdown and -markdown-limit.
+func Markdown(into *request.Markdown) flag.Flags {
+	into.Limit = markdown.DefaultLimit
+	return flag.Flags{
+		flag.Text(&into.File, "markdown", "FILE", "Write the result as Markdown to a file, for a comment on a pull request. Sensitive values are hidden in it.").Completes(flag.Files),
+		flag.Int(&into.Limit, "markdown-limit", "N", fmt.Sprintf("The largest size of the Markdown in bytes, %d by default; 0 means no limit. Parts that do not fit are left out, with a note.", markdown.DefaultLimit)).Checked(func(s flag.Setting) error {
+			if n, err := strconv.Atoi(s.Value); err == nil && n != 0 && n < markdown.MinLimit {
+				return fmt.Errorf("the limit must be 0 or at least %d", markdown.MinLimit)
+			}
+			return nil
+		}),
+	}
+}
+
+// WriteMarkdown writes a document to the file of -markdown, and reports that.
+func WriteMarkdown(c *command.Call, to request.Markdown, d *markdown.Document) diag.List {
+	if err := atomicfile.WriteFrom(c.ReportPath(to.File), 0o600, func(w io.Writer) error { return markdown.Write(w, d, to.Limit) }); err != nil {
+		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the Markdown", "The file of -markdown could not be written: %s.", err)
+	}
+	return nil
+}
+
+// MarkdownMessages returns messages for a document, errors first.
+func MarkdownMessages(set *source.Set, ds diag.List) []markdown.Message {
+	var out, warnings []markdown.Message
+	p := &diag.Printer{Set: set}
+	for _, m := range ds {
+		var b strings.Builder
+		_ = p.Print(&b, diag.List{m}) // a write to a Builder cannot fail
+		first, rest, _ := strings.Cut(strings.TrimSpace(b.String()), "\n")
+		if x := (markdown.Message{Error: m.Severity == diag.Error, Title: first, Text: rest}); x.Error {
+			out = append(out, x)
+		} else {
+			warnings = append(warnings, x)
+		}
+	}
+	return append(out, warnings...)
+}
 
 // TestDirectory returns -test-directory.
 func TestDirectory(into *string) flag.Flag {

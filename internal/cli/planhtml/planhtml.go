@@ -17,6 +17,8 @@ import "github.com/terrace-iac/terrace/plan"
 
 // A Page is the content of a page.
 type Page struct {
+	Dir     string // the name of the directory
+	Estate  bool   // the plan is that of an estate, not of one directory
 	Title   string // such as "Plan of 12 units in live"
 	Command string // the command that made the plan, as text
 	Made    string // the time of the plan, as text
@@ -48,6 +50,14 @@ type Box struct {
 	Changes  []Change
 	Waits    []Wait
 	Inputs   []Input
+	Causes   []Cause // of the changes, if they were requested
+}
+
+// A Cause is a place that sets new values of objects.
+type Cause struct {
+	What  string // the attribute, such as tags.cost
+	Place string // the file and line; "" if the value does not come from the configuration
+	Count int    // number of objects
 }
 
 // Kind is the kind of a change.

@@ -54,7 +54,8 @@ func driftFlags(o *flags.Request) flag.Flags {
 			fs[i] = fs[i].Hide()
 		}
 	}
-	return append(fs, flag.Bool(&o.Detailed, "detailed-exitcode", "Return detailed exit codes when the command exits: 0 means that nothing has changed, 1 an error, 2 that something has."))
+	fs = append(fs, flag.Bool(&o.Detailed, "detailed-exitcode", "Return detailed exit codes when the command exits: 0 means that nothing has changed, 1 an error, 2 that something has."))
+	return append(fs, flags.Markdown(&o.Markdown)...)
 }
 
 // DriftOver returns the form of drift for many units: one refresh-only plan of all.

@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/planpage"
 	"github.com/terrace-iac/terrace/internal/cli/remoterun"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/plan/planfile"
@@ -68,6 +69,7 @@ func planFlags(o *flags.Request) flag.Flags {
 		flag.Bool(&o.Detailed, "detailed-exitcode", "Return detailed exit codes when the command exits: 0 means succeeded with an empty plan, 1 an error, 2 succeeded with changes."),
 		flag.Text(&o.Plan.GenerateTo, "generate-config-out", "path", "(Experimental) If import blocks are present in configuration, write configuration for resources that have none to this file, which must not exist.").Completes(flag.Files),
 		flag.Text(&o.Out, "out", "path", "Write the plan to a file, as input for the \"apply\" command.").Completes(flag.Files))
+	fs = append(fs, flags.Markdown(&o.Markdown)...)
 	return append(fs, o.State.WriteFlags().Hide()...)
 }
 
@@ -90,9 +92,10 @@ func runPlan(ctx context.Context, c *command.Call, o *Flags) int {
 	if code, done := atService(ctx, c, o, remoterun.Request{Command: "plan", Detailed: o.Detailed, Out: o.Out, Generate: o.Plan.GenerateTo}); done {
 		return code
 	}
+	comment := planpage.Comment{Call: c, To: o.Markdown, Mode: o.Plan.Mode}
 	r, ds := start(ctx, c, o, "plan", "OperationTypePlan")
 	if r == nil {
-		return c.Fail(ds)
+		return c.Fail(append(ds, comment.Write(ds)...))
 	}
 	defer r.Close()
 	failed := false
@@ -110,13 +113,18 @@ func runPlan(ctx context.Context, c *command.Call, o *Flags) int {
 				}
 			})
 			r.Report.Tell(append(ds, shown...))
-			failed = append(ds, r.afterPlan(p, o, f)...).HasErrors()
+			if p != nil && o.Markdown.File != "" {
+				comment.Plan(p, r.Engine.Root().Variables, r.Schemas(ctx))
+			}
+			written := comment.Write(append(ds, shown...))
+			r.Report.Tell(written)
+			failed = slices.Concat(ds, r.afterPlan(p, o, f), written).HasErrors()
 			return false, nil
 		},
 	})
 	switch {
 	case ds.HasErrors():
-		return c.Fail(ds)
+		return c.Fail(append(ds, comment.Write(ds)...))
 	case failed:
 		return 1
 	case o.Detailed && done.Plan.HasChanges() && !done.Plan.OnlyMoves():

@@ -13,22 +13,23 @@ import (
 // be called concurrently.
 type draft struct {
 	mu    sync.Mutex
-	plans map[string]draftPlan     // units that are not finished
+	plans map[string]draftPlan    // units that are not finished
 	units map[string]planhtml.Box // finished units; empty entries if there is no page yet
-	texts map[string]string        // stores texts that several units share once
+	texts map[string]string       // stores texts that several units share once
 }
 
 // draftPlan is the part of a plan that the page needs.
 type draftPlan struct {
 	hide    *secrets
 	changes []planhtml.Change
+	causes  []planhtml.Cause
 }
 
 // Plan stores the changes and the secrets of a unit's plan. pieces are the changes without
 // colors and secrets, and variables those of the unit's module.
 func (p *Pager) Plan(unit string, variables map[string]*config.Variable, of *plan.Plan, pieces []view.Piece) {
-	x := draftPlan{hide: newSecrets(variables, of)}
-	if p.File != "" {
+	x := draftPlan{hide: newSecrets(variables, of), causes: causes(of)}
+	if p.Writes() {
 		x.changes = pageChanges(pieces)
 	}
 	d := &p.draft
@@ -40,14 +41,14 @@ func (p *Pager) Plan(unit string, variables map[string]*config.Variable, of *pla
 	d.plans[unit] = x
 }
 
-// planned returns the changes that Plan stored for a unit, and removes them from the draft. It
-// returns nil if there are none.
-func (d *draft) planned(unit string) ([]planhtml.Change, *secrets) {
+// planned returns what Plan stored for a unit, and removes it from the draft. It returns the zero
+// value if there is nothing.
+func (d *draft) planned(unit string) draftPlan {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	x := d.plans[unit]
 	delete(d.plans, unit)
-	return x.changes, x.hide
+	return x
 }
 
 // Unit returns the content of the page for a finished unit.
@@ -95,6 +96,10 @@ func (d *draft) share(u *planhtml.Box) {
 		}
 	}
 	one(&u.Summary)
+	for i := range u.Causes {
+		one(&u.Causes[i].What)
+		one(&u.Causes[i].Place)
+	}
 	for i := range u.Changes {
 		one(&u.Changes[i].Text)
 	}

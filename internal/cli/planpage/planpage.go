@@ -23,12 +23,14 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/planhtml"
 	"github.com/terrace-iac/terrace/internal/cli/savedplan"
 	"github.com/terrace-iac/terrace/internal/cli/unitview"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/inputs"
+	"github.com/terrace-iac/terrace/internal/estate/request"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -44,24 +46,28 @@ type Pager struct {
 	draft
 	Call *command.Call
 	File string           // path of --html; "" for no page
+	To   request.Markdown // the file of -markdown
 	Kept *savedplan.Files // saves the content of the page with each unit's plan
 }
 
+// Writes reports whether the run writes a page or Markdown.
+func (p *Pager) Writes() bool { return p.File != "" || p.To.File != "" }
+
 // Note stores the content of the page for a unit, once, and saves it with the plan.
 func (p *Pager) Note(ctx context.Context, e *estate.Estate, res *estate.Result) {
-	if !p.Kept.Wanted() && p.File == "" || p.has(res.Unit.Name) {
+	if !p.Kept.Wanted() && !p.Writes() || p.has(res.Unit.Name) {
 		return
 	}
 	u, secret := p.unit(ctx, e, res)
 	if p.Kept.Wanted() {
-		p.Kept.Note(res.Unit.Name, savedplan.PageNote, savedUnit{Summary: u.Summary, Messages: u.Messages, Inputs: u.Inputs, Outside: p.outside(e, res.Unit), Secret: secret})
+		p.Kept.Note(res.Unit.Name, savedplan.PageNote, savedUnit{Summary: u.Summary, Messages: u.Messages, Inputs: u.Inputs, Causes: u.Causes, Outside: p.outside(e, res.Unit), Secret: secret})
 	}
-	p.Put(&u, p.File != "")
+	p.Put(&u, p.Writes())
 }
 
-// Draw writes the file of --html.
+// Draw writes the files of --html and -markdown.
 func (p *Pager) Draw(e *estate.Estate, about estate.SavedRun, results []*estate.Result) diag.List {
-	if p.File == "" || results == nil {
+	if !p.Writes() || results == nil {
 		return nil
 	}
 	units := make([]planhtml.Box, len(results))
@@ -72,12 +78,20 @@ func (p *Pager) Draw(e *estate.Estate, about estate.SavedRun, results []*estate.
 	for i, res := range results {
 		links.add(i, needNames(res.Unit), p.outside(e, res.Unit))
 	}
-	return Write(p.Call, p.File, page)
+	var ds diag.List
+	if p.File != "" {
+		ds = Write(p.Call, p.File, page)
+	}
+	if p.To.File != "" {
+		ds = append(ds, flags.WriteMarkdown(p.Call, p.To, Markdown(page, about.Mode()))...)
+	}
+	return ds
 }
 
 // pageOf returns the page of units, without their dependencies.
 func pageOf(about estate.SavedRun, units []planhtml.Box) (*planhtml.Page, *pageLinks) {
 	p := &planhtml.Page{
+		Dir: about.Dir, Estate: true,
 		Title: fmt.Sprintf("Plan of %d units in %s", len(units), about.Dir), Command: "run --all plan",
 		Made: about.Time.UTC().Format(time.RFC3339), Program: view.Product + " " + workdir.Version, Units: units,
 	}
@@ -152,7 +166,8 @@ func (p *Pager) unit(ctx context.Context, e *estate.Estate, res *estate.Result) 
 	out := pageResult(res)
 	inUnit, inModule := unitview.SplitByOrigin(res, p.Call.Report.Filter(res.Diags))
 	out.Messages = append(messageTexts(e.Sources(), inUnit), messageTexts(res.Set, inModule)...)
-	changes, hide := p.planned(res.Unit.Name)
+	planned := p.planned(res.Unit.Name)
+	hide := planned.hide
 	var names []string
 	if hide != nil {
 		names = hide.names()
@@ -165,7 +180,7 @@ func (p *Pager) unit(ctx context.Context, e *estate.Estate, res *estate.Result) 
 	if res.Status == estate.Succeeded || res.Status == estate.Failed {
 		out.Inputs = p.inputs(ctx, e, res.Unit, hide)
 	}
-	out.Changes = changes
+	out.Changes, out.Causes = planned.changes, planned.causes
 	hide.cover(&out)
 	return out, names
 }
@@ -176,6 +191,7 @@ type savedUnit struct {
 	Summary  string           `json:"summary,omitempty"`
 	Messages []string         `json:"messages,omitempty"`
 	Inputs   []planhtml.Input `json:"inputs,omitempty"`
+	Causes   []planhtml.Cause `json:"causes,omitempty"`
 	Outside  []string         `json:"outside,omitempty"` // dependencies outside of the estate
 	Secret   []string         `json:"secret,omitempty"`  // secret variables of the module
 }
@@ -191,7 +207,7 @@ func Saved(p *estate.SavedPlan, results []*estate.Result) (*planhtml.Page, error
 			return nil, err
 		}
 		x := pageResult(results[i])
-		x.Summary, x.Messages, x.Inputs, outside[i] = n.Summary, n.Messages, n.Inputs, n.Outside
+		x.Summary, x.Messages, x.Inputs, x.Causes, outside[i] = n.Summary, n.Messages, n.Inputs, n.Causes, n.Outside
 		if u.Planned {
 			if err := savedChanges(u, &x, n.Secret); err != nil {
 				return nil, err

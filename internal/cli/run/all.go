@@ -70,7 +70,7 @@ type estateRun struct {
 func (r *estateRun) below(c *command.Call) *estateRun {
 	out := &estateRun{
 		Call: c, f: r.f, name: r.name, words: r.words, op: r.op, aged: r.aged, selected: r.selected, saved: r.saved, estate: r.estate,
-		began: r.began, halt: r.halt, shown: newDisplay(c.Report, r.name, r.f), kept: r.kept, page: planpage.Pager{Call: c, File: r.f.HTML, Kept: r.kept},
+		began: r.began, halt: r.halt, shown: newDisplay(c.Report, r.name, r.f), kept: r.kept, page: planpage.Pager{Call: c, File: r.f.HTML, To: r.op.Markdown, Kept: r.kept},
 	}
 	out.shown.log, out.shown.summary.Width = r.shown.log, r.shown.summary.Width
 	return out
@@ -114,6 +114,7 @@ func newRun(c *command.Call, f *unitflags.Flags, name string) *estateRun {
 // start opens the units and runs the command over them, once its options are set.
 func (r *estateRun) start(ctx context.Context) int {
 	c, f := r.Call, r.f
+	r.page.To = r.op.Markdown
 	if c.System.LimitHeap != nil {
 		c.System.LimitHeap() // an estate has many units, and a CI machine often little memory
 	}

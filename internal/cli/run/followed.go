@@ -58,14 +58,17 @@ func (f *followed) reported(res *estate.Result, reported *remote.Report) error {
 			out.Human.AboveStatus(c.Text)
 		}
 	}
-	var warnings diag.List
-	for _, w := range reported.Warnings {
-		m := new(diag.Message)
-		m.Code, m.Severity, m.Summary, m.Detail = w.Code, diag.Warning, w.Title, w.Text
-		warnings = append(warnings, m)
-	}
-	if len(warnings) > 0 && out.Human != nil {
-		f.r.reporter(f.op).tellUnit(res, warnings)
+	if out.Human != nil {
+		var warnings diag.List
+		printed := map[*diag.Message]string{}
+		for _, w := range reported.Warnings {
+			m := new(diag.Message)
+			m.Code, m.Severity, m.Summary, m.Detail, m.Address = w.Code, diag.Warning, w.Title, w.Text, w.Address
+			warnings, printed[m] = append(warnings, m), w.Printed
+		}
+		for _, m := range f.r.reporter(f.op).first(res, warnings) {
+			out.Human.Copy(printed[m])
+		}
 	}
 	var pieces []view.Piece
 	if json.Unmarshal(reported.Pieces, &pieces) == nil && len(pieces) > 0 && out.Human != nil {

@@ -189,7 +189,7 @@ func (t *reporter) planned(ctx context.Context, u *estate.Unit, e *engine.Engine
 	t.streamOf(u.Name).Plan(p)
 	sc := project.NewSchemas(ctx, e)
 	var plain []view.Piece
-	if t.kept.Wanted() || t.page.File != "" {
+	if t.kept.Wanted() || t.page.Writes() {
 		plain = view.Pieces(view.Style{Names: t.Report.Names}, p, sc, false)
 		t.page.Plan(u.Name, e.Root().Variables, p, plain)
 	}
@@ -232,9 +232,31 @@ func (t *reporter) ended(res *estate.Result) {
 
 // tellUnit prints messages of a unit, with the source text that they refer to.
 func (t *reporter) tellUnit(res *estate.Result, ds diag.List) {
+	inUnit, inModule := named(res, t.first(res, ds))
+	t.Report.Human.With(t.Report.Printer(t.estate.Sources()), inUnit)
+	t.Report.Human.With(t.Report.Printer(res.Set), inModule)
+}
+
+// first returns the messages of a unit without the warnings that another unit reported before.
+func (t *reporter) first(res *estate.Result, ds diag.List) diag.List {
 	if t.Report.Options.ConsolidateWarnings {
-		ds = t.shown.repeats.drop(res.Unit.Called(), ds)
+		return t.shown.repeats.drop(res.Unit.Called(), ds)
 	}
+	return ds
+}
+
+// printed returns a message of a unit as tellUnit prints it.
+func (t *reporter) printed(res *estate.Result, m *diag.Message) string {
+	var b strings.Builder
+	inUnit, inModule := named(res, diag.List{m})
+	_ = t.Report.Printer(t.estate.Sources()).Print(&b, inUnit) // a write to a Builder cannot fail
+	_ = t.Report.Printer(res.Set).Print(&b, inModule)
+	return b.String()
+}
+
+// named returns messages with the name of the unit in their addresses: those about the unit's
+// files, and those about its module's files.
+func named(res *estate.Result, ds diag.List) (inUnit, inModule diag.List) {
 	named := make(diag.List, len(ds))
 	for i, m := range ds {
 		c := *m // units share messages about shared files, so copy them
@@ -243,9 +265,7 @@ func (t *reporter) tellUnit(res *estate.Result, ds diag.List) {
 		}
 		named[i] = &c
 	}
-	inUnit, inModule := unitview.SplitByOrigin(res, named)
-	t.Report.Human.With(t.Report.Printer(t.estate.Sources()), inUnit)
-	t.Report.Human.With(t.Report.Printer(res.Set), inModule)
+	return unitview.SplitByOrigin(res, named)
 }
 
 func (r *estateRun) tellEstate(ds diag.List) {
@@ -265,6 +285,9 @@ func (r *estateRun) failEstate(e *estate.Estate, ds diag.List) int {
 	var results []*estate.Result // for the report file
 	if e != nil {
 		results = e.NotRun(ds)
+	}
+	if more := r.page.Failed(r.about(), e, ds); more.HasErrors() {
+		r.Report.Tell(more)
 	}
 	if err := r.writeReports(results); err != nil {
 		r.Report.Tell(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the report", "%s.", err))

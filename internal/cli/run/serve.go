@@ -228,14 +228,18 @@ func (x *served) report(v *turnView) ([]byte, error) {
 	v.mu.Unlock()
 	for _, m := range v.r.Report.Filter(v.result.Diags) {
 		if repeatable(m) {
-			out.Warnings = append(out.Warnings, remote.Warning{Code: m.Code, Title: m.Summary, Text: m.Detail})
+			w := remote.Warning{Code: m.Code, Title: m.Summary, Text: m.Detail, Address: m.Address}
+			if v.r.Report.Human != nil {
+				w.Printed = v.r.reporter(x.op).printed(v.result, m)
+			}
+			out.Warnings = append(out.Warnings, w)
 		}
 	}
 	var err error
 	if pieces := v.r.shown.summary.Folds.Of(name); len(pieces) > 0 {
 		out.Pieces, err = json.Marshal(pieces)
 	}
-	if page, ok := v.r.page.Unit(name); ok && err == nil && x.r.f.HTML != "" {
+	if page, ok := v.r.page.Unit(name); ok && err == nil && x.r.page.Writes() {
 		out.Page, err = json.Marshal(page)
 	}
 	if err == nil && (x.r.kept.Wanted() || x.s.Job.Save) {
@@ -253,7 +257,7 @@ func (x *served) report(v *turnView) ([]byte, error) {
 
 // repeatable reports whether a warning may be printed once for all units that report it.
 func repeatable(m *diag.Message) bool {
-	return m.Severity == diag.Warning && m.At == nil && m.Address == ""
+	return m.Severity == diag.Warning && !m.Alone
 }
 
 func (x *served) view(unit string) *turnView {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/planpage"
 	"github.com/terrace-iac/terrace/internal/cli/savedplan"
 	"github.com/terrace-iac/terrace/internal/cli/unitview"
@@ -58,15 +59,22 @@ func showEstatePlan(ctx context.Context, c *command.Call, o *showOptions, name s
 		}
 		summary.Folds.Add(u.Name, pieces)
 	}
-	if o.html != "" {
+	if o.html != "" || o.markdown.File != "" {
 		page, err := planpage.Saved(p, results)
 		if err != nil {
 			return c.Fail(workdir.PlanFileError(name, err))
 		}
-		if ds := planpage.Write(c, o.html, page); ds.HasErrors() {
-			return c.Fail(ds)
+		if o.markdown.File != "" {
+			if ds := flags.WriteMarkdown(c, o.markdown, planpage.Markdown(page, p.About.Mode())); ds.HasErrors() {
+				return c.Fail(ds)
+			}
 		}
-		return 0
+		if o.html != "" {
+			if ds := planpage.Write(c, o.html, page); ds.HasErrors() {
+				return c.Fail(ds)
+			}
+			return 0
+		}
 	}
 	summary.Plans(results)
 	if !unitview.Changes(results) && !unitview.NothingToDo(results) { // units were excluded or failed

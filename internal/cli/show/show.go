@@ -19,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/remoterun"
 	"github.com/terrace-iac/terrace/internal/cli/savedplan"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/estate/request"
 	"github.com/terrace-iac/terrace/internal/lang/module"
 	"github.com/terrace-iac/terrace/internal/plan/planfile"
 	"github.com/terrace-iac/terrace/internal/plan/planjson"
@@ -51,6 +52,7 @@ form. If no path is specified, the current state will be shown.`,
 			fs = append(append(fs, json...),
 				flag.Text(&o.html, "html", "FILE", "Write the saved plan of all units as one page for a browser, in place of showing it.").Completes(flag.Files),
 				flag.Bool(&o.reveal, "show-sensitive", "Show sensitive values."), flag.NoColor())
+			fs = append(fs, flags.Markdown(&o.markdown)...)
 			return append(fs, flag.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
 				targets := 0
 				for _, name := range []string{"state", "plan", "config", "module"} {
@@ -87,12 +89,16 @@ type showOptions struct {
 	module string
 	path   string // path of a plan or a state, in the legacy form of the command
 	html   string // path of the HTML page of an estate's plan
+
+	markdown request.Markdown
 }
 
 func runShow(ctx context.Context, c *command.Call, o *showOptions) int {
 	switch {
 	case o.html != "" && !savedplan.IsPlan(c, cmp.Or(o.plan, o.path)):
 		return c.UsageError("Failed to parse command-line flags", planpage.NoPage().Error())
+	case o.markdown.File != "" && (cmp.Or(o.plan, o.path) == "" || o.config || o.module != ""):
+		return noMarkdown(c)
 	case o.config:
 		return showConfiguration(ctx, c, o)
 	case o.module != "":
@@ -129,6 +135,9 @@ func showFile(ctx context.Context, c *command.Call, o *showOptions) int {
 		return showPlan(ctx, c, o, o.path)
 	}
 	st, ds := c.CurrentState(ctx, o.vars, o.path)
+	if o.markdown.File != "" && !ds.HasErrors() {
+		return noMarkdown(c)
+	}
 	if ds.HasErrors() {
 		detail := ds[0].Summary
 		if ds[0].Detail != "" {
@@ -137,6 +146,10 @@ func showFile(ctx context.Context, c *command.Call, o *showOptions) int {
 		return c.Fail(notShown(detail, "it does not begin as one"))
 	}
 	return showState(ctx, c, o, st, ds)
+}
+
+func noMarkdown(c *command.Call) int {
+	return c.UsageError("Failed to parse command-line flags", "-markdown goes with a saved plan.")
 }
 
 func notShown(state, plan string) diag.List {
@@ -161,6 +174,11 @@ func showPlan(ctx context.Context, c *command.Call, o *showOptions, name string)
 		return c.Fail(append(ds, more...))
 	}
 	sc := p.Schemas(ctx)
+	if o.markdown.File != "" {
+		comment := planpage.Comment{Call: c, To: o.markdown, Mode: f.Plan.Mode}
+		comment.Plan(f.Plan, p.Engine.Root().Variables, sc)
+		ds = append(ds, comment.Write(append(ds, sc.Ds...))...)
+	}
 	if o.json.On || o.json.Into != "" {
 		doc, err := planjson.Plan(planjson.Input{Plan: f.Plan, Tree: p.Engine.Tree(), Schemas: sc, Version: config.LanguageVersion})
 		if code := document(c, o, doc, err, append(ds, sc.Ds...)); o.json.On || code != 0 {

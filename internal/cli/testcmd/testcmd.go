@@ -22,6 +22,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/estate/request"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/terrace-iac/terrace/internal/workdir"
@@ -64,6 +65,7 @@ mocked, and all states live in memory.`,
 				flag.Bool(&o.update, "update-snapshots", "Write the snapshots of tests of an estate, to be reviewed, in place of comparing plans with them."),
 				flags.TestDirectory(&o.directory),
 			}
+			fs = append(fs, flags.Markdown(&o.markdown)...)
 			fs = append(append(fs, o.json.Flags()...), flag.Vars(&o.vars)...)
 			return append(fs, flag.NoColor()), func(ctx context.Context, c *command.Call) int {
 				if !o.json.Use(c.Report) {
@@ -79,6 +81,7 @@ mocked, and all states live in memory.`,
 type options struct {
 	filters     []string
 	junit       string
+	markdown    request.Markdown
 	verbose     bool
 	update      bool
 	parallelism int
@@ -107,6 +110,11 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	if o.junit != "" {
 		if err := writeJUnit(c.Path(o.junit), results, c.Report.Set); err != nil {
 			return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the report", "The file of -junit-xml cannot be written: %s.", err))
+		}
+	}
+	if o.markdown.File != "" {
+		if ds := flags.WriteMarkdown(c, o.markdown, document(filepath.Base(c.ReportPath(".")), results, c.Report.Set, code)); ds.HasErrors() {
+			return c.Fail(ds)
 		}
 	}
 	return code

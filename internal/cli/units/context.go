@@ -9,6 +9,7 @@ import (
 // environment.
 func CallIn(c *command.Call, e *estate.Estate, s *estate.Site) *command.Call {
 	n := *c
+	n.UnitDir = s.UnitDir()
 	n.Enters(s.Directory())
 	for _, name := range s.Secret() {
 		n.Report.Set.Conceal(name)

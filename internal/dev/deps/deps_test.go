@@ -237,8 +237,8 @@ const packageOrder = `
 	internal/workdir/flag < internal/estate/request;
 	internal/estate/request, internal/estate/report, internal/state/statemgr, internal/state/backend, internal/base/atomicfile < internal/estate/remote;
 	internal/estate/remote, internal/cli/prompt, internal/cli/interrupt < internal/cli/command;
-	internal/cli/command < internal/cli/flags;
-	NONE < internal/cli/unitlog;
+	NONE < internal/cli/unitlog, internal/cli/markdown;
+	internal/cli/command, internal/cli/markdown < internal/cli/flags;
 	internal/cli/command, internal/cli/unitlog < internal/cli/unitflags;
 	internal/state/backend/migrate, internal/lang/module/installer, internal/workdir/flag, internal/testrun < internal/workdir/setup;
 	internal/estate, internal/estate/modules, internal/workdir/setup < estate;
@@ -246,7 +246,6 @@ const packageOrder = `
 	internal/workdir/setup, internal/cli/project < internal/cli/initialize;
 	internal/cli/project, internal/testrun < internal/cli/validate, internal/cli/providers;
 	internal/state/backend/tfe, internal/cli/project < internal/cli/remoterun;
-	internal/cli/remoterun < internal/cli/planning;
 	internal/cli/project < internal/cli/output, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/login, internal/cli/version, internal/cli/workspace;
 	internal/estate, internal/estate/modules, internal/cli/initialize, internal/cli/unitflags < internal/cli/units;
@@ -259,7 +258,7 @@ const packageOrder = `
 	internal/cli/units < internal/cli/explain;
 	internal/cli/unitview, internal/cli/project < internal/cli/savedplan;
 	internal/cli/planhtml, internal/cli/savedplan, internal/cli/unitview < internal/cli/planpage;
-	internal/cli/planpage, internal/cli/remoterun < internal/cli/show;
+	internal/cli/planpage, internal/cli/remoterun < internal/cli/planning, internal/cli/show;
 	internal/estate/placement, internal/cli/units, internal/cli/planpage, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/testrun/testfile < internal/cli/run;
 	internal/cli/run < internal/cli/stack;
 	internal/estate, internal/cli/project < internal/cli/help;

@@ -147,11 +147,13 @@ const (
 	Events Stream = "events"
 )
 
-// A Warning is a warning without a source range.
+// A Warning is a warning that the client prints once for all units that report it.
 type Warning struct {
-	Code  string `json:"code,omitempty"`
-	Title string `json:"title"`
-	Text  string `json:"text"`
+	Code    string `json:"code,omitempty"`
+	Title   string `json:"title"`
+	Text    string `json:"text"`
+	Address string `json:"address,omitempty"`
+	Printed string `json:"printed,omitempty"` // the warning as printed on a terminal
 }
 
 // A Result is the serializable part of a report.Result.

@@ -62,10 +62,17 @@ type Operation struct {
 	Reveal   bool         `json:",omitzero"` // show sensitive values
 	Out      string       `json:",omitzero"` // path of the plan file; "" for none
 	Detailed bool         `json:",omitzero"` // use the exit status to report changes
+	Markdown Markdown     `json:",omitzero"`
 	Approved bool         `json:",omitzero"` // apply without approval
 
 	NoTests       bool   `json:",omitzero"` // do not validate test files
 	TestDirectory string `json:",omitzero"` // directory of the test files
+}
+
+// Markdown contains the options of the Markdown that is written beside the output.
+type Markdown struct {
+	File  string `json:",omitzero"` // path; "" for none
+	Limit int    `json:",omitzero"` // size in bytes; 0 means no limit
 }
 
 // Units contains the options of units.

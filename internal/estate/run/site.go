@@ -51,6 +51,9 @@ func (s *Site) found(d *workcopy.UnitDirectory, commands ...string) {
 	}
 }
 
+// UnitDir returns the directory of the unit's file.
+func (s *Site) UnitDir() string { return s.unit.Dir }
+
 // prepare sets the working directory and everything that the state of the unit is opened with:
 // the unit's environment, its credentials and its extra_arguments. The workspace and the values
 // of variables depend on these. The unit's own turn calls prepare with its command; every reader

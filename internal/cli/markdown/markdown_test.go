@@ -1,0 +1,133 @@
+package markdown
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	east "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/text"
+)
+
+func written(t *testing.T, d *Document, limit int) string {
+	t.Helper()
+	var b strings.Builder
+	if err := Write(&b, d, limit); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// hostile is a text that must stay text.
+const hostile = "</code></summary>\n```\n# @admin [x](http://example.com) | `` <img src=x> -->"
+
+// Text from outside only occurs as code, and a fence is longer than any in its text.
+func TestEscaped(t *testing.T) {
+	d := &Document{
+		Mark: hostile, Title: "Plan", Subjects: []string{hostile},
+		Messages: []Message{{Error: true, Title: hostile, Text: "Error: " + hostile, Of: []string{hostile}}},
+		Causes:   []Cause{{Place: hostile, What: hostile, Units: []string{hostile}, Was: hostile, Is: hostile}},
+		Table:    Table{Columns: []Column{{Name: "Unit"}}, Rows: [][]Cell{{{hostile, true}}}},
+		Details:  []Detail{{Title: hostile, Text: hostile, Diff: true}},
+	}
+	source := []byte(written(t, d, 0))
+	tree := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source))
+	found := 0
+	err := ast.Walk(tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.CodeSpan, *ast.FencedCodeBlock:
+			found++
+			return ast.WalkSkipChildren, nil
+		case *ast.Link, *ast.Image, *ast.AutoLink, *ast.RawHTML:
+			t.Errorf("a text becomes a %s", n.Kind())
+		case *ast.Text:
+			if s := string(n.Segment.Value(source)); strings.ContainsAny(s, "@<[") {
+				t.Errorf("this is not code: %s", s)
+			}
+		case *ast.Heading:
+			if n.Level == 1 {
+				t.Error("a text becomes a heading")
+			}
+		case *ast.HTMLBlock:
+			for i := range n.Lines().Len() {
+				line := n.Lines().At(i)
+				if s := string(line.Value(source)); strings.Contains(s, "<img") || strings.Count(s, "-->") > 1 {
+					t.Errorf("a text becomes markup: %s", s)
+				}
+			}
+		case *east.TableRow:
+			if n.ChildCount() != 1 {
+				t.Errorf("a cell ends early: %d cells", n.ChildCount())
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	if err != nil || found != 11 {
+		t.Errorf("%d texts are code, want 11 (%v):\n%s", found, err, source)
+	}
+}
+
+// A document is not larger than its limit, and says what it leaves out.
+func TestLimit(t *testing.T) {
+	d := &Document{Mark: "plan", Title: "Plan", Table: Table{Columns: []Column{{Name: "Unit"}, {Name: "Add", Right: true}}}, More: "See the log."}
+	for i := range 400 {
+		name := fmt.Sprintf("unit-%03d", i)
+		d.Table.Rows = append(d.Table.Rows, []Cell{{name, true}, {"1", false}})
+		d.Details = append(d.Details, Detail{Title: name, Text: strings.Repeat("  + x = 1\n", i), Diff: true})
+		d.Messages = append(d.Messages, Message{Title: "a warning " + name, Text: "Warning: a warning " + name + "\n\nwith a text"})
+		d.Causes = append(d.Causes, Cause{Place: "a.hcl:1", What: name, Count: 2})
+	}
+	whole := written(t, d, 0)
+	if strings.Contains(whole, "Not shown") {
+		t.Error("a document without a limit is cut")
+	}
+	for limit := MinLimit; limit < len(whole); limit = limit*5/4 + 1 {
+		out := written(t, d, limit)
+		if len(out) > limit {
+			t.Errorf("limit %d: %d bytes", limit, len(out))
+		}
+		if !strings.HasSuffix(out, "See the log.\n") || !strings.Contains(out, "Not shown, because") {
+			t.Errorf("limit %d: there is no note:\n%s", limit, out[max(0, len(out)-300):])
+		}
+		if strings.Count(out, "<details>") != strings.Count(out, "</details>") || strings.Count(out, "```")%2 != 0 {
+			t.Errorf("limit %d: markup is cut", limit)
+		}
+	}
+}
+
+// The symbols of a plan become those of a diff, and the columns stay aligned.
+func TestDiff(t *testing.T) {
+	const in = `  # test.a will be updated in-place
+  ~ resource "test" "a" {
+      ~ size = 1 -> 2
+      + tag  = "x"
+      - old  = 1 -> null
+        same = 1
+    }
+
+  # test.b must be replaced
+-/+ resource "test" "b" {
+    }
+`
+	const want = ` # test.a will be updated in-place
+!  resource "test" "a" {
+!      size = 1 -> 2
++      tag  = "x"
+-      old  = 1 -> null
+       same = 1
+   }
+ 
+ # test.b must be replaced
+!-/+ resource "test" "b" {
+   }
+`
+	if got := asDiff(in); got != want {
+		t.Errorf("got:\n%s", got)
+	}
+}

@@ -1,0 +1,319 @@
+package planpage
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/value"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/markdown"
+	"github.com/terrace-iac/terrace/internal/cli/planhtml"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/request"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// causes returns the causes in a plan, those of most objects first. Elements of lists and maps are
+// not told apart.
+func causes(p *plan.Plan) []planhtml.Cause {
+	at := map[planhtml.Cause]int{}
+	var out []planhtml.Cause
+	for _, c := range p.Changes {
+		seen := map[planhtml.Cause]bool{}
+		for _, x := range c.Causes {
+			k := planhtml.Cause{What: attribute(x.Path)}
+			if x.File != "" {
+				k.Place = placeText(x.File, x.Line)
+			}
+			if seen[k] {
+				continue
+			}
+			seen[k] = true
+			i, ok := at[k]
+			if !ok {
+				i = len(out)
+				at[k] = i
+				out = append(out, k)
+			}
+			out[i].Count++
+		}
+	}
+	sortCauses(out, func(c planhtml.Cause) (int, string, string) { return c.Count, c.What, c.Place })
+	return out
+}
+
+func sortCauses[T any](all []T, of func(T) (n int, what, place string)) {
+	slices.SortStableFunc(all, func(a, b T) int {
+		n, what, place := of(a)
+		m, otherWhat, otherPlace := of(b)
+		return cmp.Or(cmp.Compare(m, n), cmp.Compare(what, otherWhat), cmp.Compare(place, otherPlace))
+	})
+}
+
+// attribute returns a path without indexes of lists, such as ingress.cidr.
+func attribute(path cty.Path) string {
+	path = slices.DeleteFunc(slices.Clone(path), func(s cty.PathStep) bool {
+		i, ok := s.(cty.IndexStep)
+		return ok && i.Key.Type() == cty.Number
+	})
+	return strings.TrimPrefix(value.PathString(path), ".")
+}
+
+// Markdown returns the document of a page.
+func Markdown(p *planhtml.Page, mode plan.Mode) *markdown.Document {
+	d := &markdown.Document{Mark: "terrace plan of " + p.Dir, Subjects: []string{p.Dir}, More: "The output of the command contains everything."}
+	var total plan.Counts
+	drifted, changed, failed, deferred := 0, 0, 0, 0
+	var units []planhtml.Box
+	for _, u := range p.Units {
+		if u.State == planhtml.Outside {
+			continue
+		}
+		units = append(units, u)
+		total = total.Plus(u.Counts)
+		deferred += len(u.Waits)
+		for _, c := range u.Changes {
+			if c.Kind == planhtml.Drift {
+				drifted++
+			}
+		}
+		if u.State == planhtml.Failed {
+			failed++
+		}
+		if changes(&u, mode) {
+			changed++
+		}
+	}
+	slices.SortStableFunc(units, func(a, b planhtml.Box) int { return cmp.Compare(a.Name, b.Name) })
+	what := "Plan"
+	switch {
+	case mode&plan.Destroy != 0:
+		what = "Destroy plan"
+	case mode&plan.RefreshOnly != 0:
+		what = "Drift"
+		d.Mark = "terrace drift of " + p.Dir
+	}
+	switch {
+	case failed > 0 && len(units) == 1:
+		d.Title = what + " failed"
+	case failed > 0:
+		d.Title = fmt.Sprintf("%s failed in %s", what, numbered(failed, "unit"))
+	case changed == 0:
+		d.Title = what + ": no changes"
+	case mode&plan.RefreshOnly != 0:
+		d.Title = what + ": " + numbered(drifted, "change") + " outside of the configuration"
+	default:
+		d.Title = what + ": " + strings.TrimSuffix(view.Summary(total), ".")
+	}
+	d.Title += " in"
+	if p.Estate {
+		text := fmt.Sprintf("%d of %s with changes.", changed, numbered(len(units), "unit"))
+		if deferred > 0 {
+			text += fmt.Sprintf(" %s deferred, because an output of another unit is not known yet.", are(numbered(deferred, "change"), deferred))
+		}
+		d.Lines = append(d.Lines, text)
+	}
+	d.Messages = messages(units, p.Estate)
+	d.Causes = allCauses(units, p.Estate)
+	if p.Estate {
+		d.Table = table(units, mode)
+	}
+	d.Details = details(units, mode)
+	return d
+}
+
+func are(text string, n int) string {
+	if n == 1 {
+		return text + " is"
+	}
+	return text + " are"
+}
+
+func numbered(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return strconv.Itoa(n) + " " + thing
+}
+
+// changes reports whether a unit is listed as changed. A refresh-only plan shows the changes made
+// outside, other plans what they would do.
+func changes(u *planhtml.Box, mode plan.Mode) bool {
+	return len(u.Waits) > 0 || slices.ContainsFunc(u.Changes, func(c planhtml.Change) bool {
+		return c.Kind != planhtml.Drift || mode&plan.RefreshOnly != 0
+	})
+}
+
+// messages merges the messages of units, errors first.
+func messages(units []planhtml.Box, estate bool) []markdown.Message {
+	at := map[string]int{}
+	var out []markdown.Message
+	for _, u := range units {
+		for _, text := range u.Messages {
+			i, ok := at[text]
+			if !ok {
+				i = len(out)
+				at[text] = i
+				first, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
+				m := markdown.Message{Error: strings.HasPrefix(first, "Error: "), Title: first, Text: rest}
+				out = append(out, m)
+			}
+			if estate {
+				out[i].Of = append(out[i].Of, u.Name)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b markdown.Message) int {
+		switch {
+		case a.Error == b.Error:
+			return 0
+		case a.Error:
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// allCauses merges the causes of units.
+func allCauses(units []planhtml.Box, estate bool) []markdown.Cause {
+	at := map[planhtml.Cause]int{}
+	var out []markdown.Cause
+	for _, u := range units {
+		for _, c := range u.Causes {
+			k := planhtml.Cause{What: c.What, Place: c.Place}
+			i, ok := at[k]
+			if !ok {
+				i = len(out)
+				at[k] = i
+				out = append(out, markdown.Cause{What: c.What, Place: c.Place})
+			}
+			out[i].Count += c.Count
+			if estate {
+				out[i].Units = append(out[i].Units, u.Name)
+			}
+		}
+	}
+	sortCauses(out, func(c markdown.Cause) (int, string, string) { return c.Count, c.What, c.Place })
+	return out
+}
+
+func table(units []planhtml.Box, mode plan.Mode) markdown.Table {
+	t := markdown.Table{Columns: []markdown.Column{{Name: "Unit"}, {Name: "Add", Right: true}, {Name: "Change", Right: true}, {Name: "Destroy", Right: true}, {Name: "Result"}}}
+	number := func(n int) markdown.Cell {
+		if n == 0 {
+			return markdown.Cell{}
+		}
+		return markdown.Cell{Text: strconv.Itoa(n)}
+	}
+	for _, u := range units {
+		if u.State == planhtml.Excluded || u.State == planhtml.Planned && !changes(&u, mode) {
+			continue
+		}
+		t.Rows = append(t.Rows, []markdown.Cell{{Text: u.Name, Code: true}, number(u.Counts.Add), number(u.Counts.Change), number(u.Counts.Destroy), {Text: u.Summary, Code: true}})
+	}
+	return t
+}
+
+// details returns the changes of units. Units with equal changes share a detail.
+func details(units []planhtml.Box, mode plan.Mode) []markdown.Detail {
+	at := map[string]int{}
+	var out []markdown.Detail
+	var of [][]string
+	for _, u := range units {
+		var b strings.Builder
+		outputs := false
+		for _, c := range u.Changes {
+			if c.Kind == planhtml.Drift && mode&plan.RefreshOnly == 0 {
+				continue
+			}
+			if c.Kind == planhtml.Output && !outputs {
+				outputs = true
+				b.WriteString("# Changes to outputs:\n")
+			}
+			b.WriteString(strings.Trim(c.Text, "\n"))
+			b.WriteString("\n\n")
+		}
+		for _, w := range u.Waits {
+			fmt.Fprintf(&b, "# %s is deferred: %s\n", cmp.Or(w.What, "the unit"), w.Why)
+		}
+		text := strings.TrimRight(b.String(), "\n")
+		if text == "" {
+			continue
+		}
+		i, ok := at[text]
+		if !ok {
+			i = len(out)
+			at[text] = i
+			out, of = append(out, markdown.Detail{Title: u.Name, Note: u.Summary, Text: text, Diff: true}), append(of, nil)
+		}
+		of[i] = append(of[i], u.Name)
+	}
+	for i := range out {
+		if n := len(of[i]); n > 1 {
+			out[i].Note = fmt.Sprintf("and %s with the same changes", numbered(n-1, "more unit"))
+		}
+	}
+	return out
+}
+
+// Failed writes the file of -markdown for a run that did not begin. e may be nil.
+func (p *Pager) Failed(about estate.SavedRun, e *estate.Estate, ds diag.List) diag.List {
+	if p.To.File == "" || len(ds) == 0 {
+		return nil
+	}
+	set := p.Call.Report.Set
+	if e != nil {
+		set = e.Sources()
+	}
+	d := Markdown(&planhtml.Page{Dir: about.Dir, Units: []planhtml.Box{{State: planhtml.Failed, Messages: messageTexts(set, p.Call.Report.Filter(ds))}}}, about.Mode())
+	return flags.WriteMarkdown(p.Call, p.To, d)
+}
+
+// A Comment writes the Markdown of a plan in one directory.
+type Comment struct {
+	Call *command.Call
+	To   request.Markdown
+	Mode plan.Mode
+
+	box  planhtml.Box
+	hide *secrets
+	done bool
+}
+
+// Plan adds a plan. variables are those of the root module.
+func (m *Comment) Plan(p *plan.Plan, variables map[string]*config.Variable, schemas view.Schemas) {
+	m.hide = newSecrets(variables, p)
+	m.box.Counts, m.box.Causes = p.Counts(), causes(p)
+	m.box.Changes = pageChanges(view.Pieces(view.Style{Names: m.Call.Report.Names}, p, schemas, false))
+	if m.box.Counts != (plan.Counts{}) {
+		m.box.Summary = strings.TrimSuffix(view.Summary(m.box.Counts), ".")
+	}
+}
+
+// Write writes the file of -markdown, once, with messages.
+func (m *Comment) Write(ds diag.List) diag.List {
+	if m.To.File == "" || m.done {
+		return nil
+	}
+	m.done = true
+	u := m.box
+	u.Name, u.State = filepath.Base(m.Call.ReportPath(".")), planhtml.Planned
+	if ds.HasErrors() {
+		u.State = planhtml.Failed
+	}
+	u.Messages = messageTexts(m.Call.Report.Set, m.Call.Report.Filter(ds))
+	if m.hide != nil {
+		m.hide.cover(&u)
+	}
+	return flags.WriteMarkdown(m.Call, m.To, Markdown(&planhtml.Page{Dir: u.Name, Units: []planhtml.Box{u}}, m.Mode))
+}
