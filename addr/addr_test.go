@@ -291,10 +291,11 @@ func TestRoundTrip(t *testing.T) {
 
 // The formatted form of every parsed address is parsed to the same address.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"a.b", `module.m["x"].data.a.b[0]`, `ephemeral.a.b["$${x}\n"]`, "module.m[1].module.n", `provider["a/b"].c`, "a.b[*]", `a.b["`, "registry.example.com/a/b", "a.b[0x1]", `module.a["\u00fc"].b.c`} {
+	for _, s := range []string{"a.b", `module.m["x"].data.a.b[0]`, `ephemeral.a.b["$${x}\n"]`, "module.m[1].module.n", `provider["a/b"].c`, "a.b[*]", `a.b["`, "registry.example.com/a/b", "a.b[0x1]", `module.a["\u00fc"].b.c`, "module.m.module.n.data.a-b._c", "a.b.", "resource.a.b.c"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
+		checkPlain(t, s)
 		if target, err := ParseTarget(s); err == nil {
 			again, err := ParseTarget(target.String())
 			if err != nil || again != target {
@@ -313,4 +314,45 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// checkPlain checks that parsePlain and HCL's parser return the same address.
+func checkPlain(t *testing.T, s string) (plain bool) {
+	t.Helper()
+	got, ok := parsePlain(s)
+	if !ok {
+		return false
+	}
+	steps, err := parseTraversal(s)
+	if err != nil {
+		t.Fatalf("%q: parsePlain accepts it, and HCL's parser reports: %s", s, err)
+	}
+	if want, err := TargetFromTraversal(steps); err != nil || got != want {
+		t.Errorf("%q became %+v, want %+v, %v", s, got, want, err)
+	}
+	return true
+}
+
+// parsePlain accepts exactly the valid addresses of ASCII names.
+func TestParsePlain(t *testing.T) {
+	words := []string{"a", "_b-1", "module", "data", "ephemeral", "resource", "true", "for", "", "1", "ü", "a[0]"}
+	var all func(prefix string, depth int)
+	accepted := 0
+	all = func(prefix string, depth int) {
+		if checkPlain(t, prefix) {
+			accepted++
+		} else if _, err := ParseTarget(prefix); err == nil && !strings.ContainsAny(prefix, "ü[") {
+			t.Errorf("%q is left to HCL's parser", prefix)
+		}
+		if depth == 0 {
+			return
+		}
+		for _, w := range words {
+			all(strings.TrimPrefix(prefix+"."+w, "."), depth-1)
+		}
+	}
+	all("", 4)
+	if accepted < 100 {
+		t.Errorf("it accepts only %d of the addresses", accepted)
+	}
 }

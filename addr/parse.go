@@ -76,6 +76,9 @@ func coversModule(t, m ModuleInstance, prefix bool) bool {
 
 // ParseTarget parses a module, resource or resource instance address.
 func ParseTarget(s string) (Target, error) {
+	if t, ok := parsePlain(s); ok {
+		return t, nil
+	}
 	t, err := parseTraversal(s)
 	if err != nil {
 		return Target{}, err
@@ -121,6 +124,56 @@ func ParseConfigResource(s string) (ConfigResource, error) {
 		return ConfigResource{}, fmt.Errorf("%q names a module, but a resource is needed here", s)
 	}
 	return ConfigResource{t.Module.Static(), t.Resource}, nil
+}
+
+// parsePlain parses a valid address that consists of ASCII names and dots. It returns false for
+// all other texts. Large states contain many such addresses, for which HCL's parser takes longer
+// than everything else about the state.
+func parsePlain(s string) (out Target, ok bool) {
+	if len(s) > maxAddress {
+		return Target{}, false
+	}
+	next := func() string {
+		name, rest, _ := strings.Cut(s, ".")
+		if !plainName(name) || rest == "" && len(name) != len(s) {
+			return ""
+		}
+		s = rest
+		return name
+	}
+	name := next()
+	for name == "module" {
+		call := next()
+		if call == "" {
+			return Target{}, false
+		}
+		out.Module = out.Module.Child(call, Key{})
+		if s == "" {
+			return out, true
+		}
+		name = next()
+	}
+	switch name {
+	case "data":
+		out.Resource.Mode, name = Data, next()
+	case "ephemeral":
+		out.Resource.Mode, name = Ephemeral, next()
+	case "resource":
+		name = next()
+	}
+	out.Resource.Type, out.Resource.Name = name, next()
+	return out, out.Resource.Type != "" && out.Resource.Name != "" && s == ""
+}
+
+// plainName reports whether a text is a name of ASCII letters, digits, underscores and dashes.
+func plainName(s string) bool {
+	for i, c := range []byte(s) {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_'
+		if !letter && (i == 0 || (c < '0' || c > '9') && c != '-') {
+			return false
+		}
+	}
+	return s != ""
 }
 
 func parseTraversal(s string) (hcl.Traversal, error) {

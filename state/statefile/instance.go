@@ -235,7 +235,8 @@ func (p *parser) dependencies(s *rawjson.Scanner, o *state.Object) error {
 	if s.Null() {
 		return nil
 	}
-	return s.Array(func() error {
+	p.found = p.found[:0]
+	err := s.Array(func() error {
 		s.Peek()
 		at := s.Offset()
 		text, err := optBytes(s)
@@ -248,8 +249,12 @@ func (p *parser) dependencies(s *rawjson.Scanner, o *state.Object) error {
 			return nil
 		}
 		if !p.outline {
-			o.Dependencies = append(o.Dependencies, r)
+			p.found = append(p.found, r)
 		}
 		return nil
 	})
+	if len(p.found) > 0 {
+		o.Dependencies = slices.Clone(p.found)
+	}
+	return err
 }

@@ -47,14 +47,15 @@ func (n *names) block(text []byte) (addr.ConfigResource, error) {
 	if r, ok := n.blocks[string(text)]; ok {
 		return r, nil
 	}
-	r, err := addr.ParseConfigResource(string(text))
+	s := string(text)
+	r, err := addr.ParseConfigResource(s)
 	if err != nil {
 		return addr.ConfigResource{}, err
 	}
 	if n.blocks == nil {
 		n.blocks = make(map[string]addr.ConfigResource)
 	}
-	n.blocks[string(text)] = r
+	n.blocks[s] = r
 	return r, nil
 }
 

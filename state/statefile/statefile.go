@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/rawjson"
 	"github.com/terrace-iac/terrace/source"
@@ -162,6 +163,7 @@ type parser struct {
 
 	names names
 	arena []byte
+	found []addr.ConfigResource // dependencies of the current instance; the array is used again
 }
 
 // EncryptedCode is the code of the message that a state is encrypted.
