@@ -15,6 +15,14 @@ const smallestHeap = 4 << 20
 // more important than time.
 const sparing = 50
 
+// largeHeap is the size, in bytes, above which a heap grows by sparingLarge percent between two
+// collections if memory is more important than time. With sparing, an estate of 20,000 units
+// spends 44 % of its processor time on collections of a heap that no processor cache can hold.
+const (
+	largeHeap    = 64 << 20
+	sparingLarge = 100
+)
+
 // beside is the growth of the heap between two collections, in percent, while plugins run. Plugins
 // need the processor time.
 const beside = 250
@@ -28,6 +36,7 @@ type collector struct {
 	usual int   // percentage after that collection
 	least int64 // the minimum heap size for a collection, in bytes; 0 means no minimum
 	small bool  // memory is more important than time
+	large bool  // small is set, and the heap was larger than largeHeap
 }
 
 // begin doubles the heap size of the first collection. Most commands end before it, and
@@ -41,16 +50,39 @@ func (c *collector) begin() {
 	c.until(200)
 }
 
-// spare lowers the growth between collections to half. It respects the user's GOGC and
-// GOMEMLIMIT.
+// spare lowers the growth between collections to half, as long as the heap is smaller than
+// largeHeap. It respects the user's GOGC and GOMEMLIMIT.
 func (c *collector) spare() {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.small = true
+	if c.large {
+		return
+	}
 	c.from(sparing)
+	if !c.small {
+		c.small = true
+		c.watch()
+	}
+}
+
+// watch calls grown after the next collection. The caller holds c.mu.
+func (c *collector) watch() {
+	first := new([16]byte) // large enough for an allocation of its own
+	runtime.AddCleanup(first, (*collector).grown, c)
+}
+
+// grown ends sparing if the heap is large.
+func (c *collector) grown() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.large = liveHeap() > largeHeap; c.large {
+		c.from(sparingLarge)
+	} else {
+		c.watch()
+	}
 }
 
 // share raises the growth between collections, because plugins need the processors. It has

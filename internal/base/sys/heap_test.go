@@ -146,3 +146,22 @@ func TestShareProcessors(t *testing.T) {
 		t.Error("what the user said does not stand")
 	}
 }
+
+// A large heap grows by more between collections, also if memory is more important than time.
+func TestSpareLargeHeap(t *testing.T) {
+	t.Setenv("GOGC", "")
+	t.Setenv("GOMEMLIMIT", "")
+	defer debug.SetGCPercent(debug.SetGCPercent(150))
+	var c collector
+	c.spare()
+	awaitPace(t, sparing)
+	before := runs()
+	for runtime.GC(); runs() < before+3; runtime.GC() {
+	}
+	awaitPace(t, sparing) // a small heap, however often it is collected
+	live := make([]byte, largeHeap+1<<20)
+	awaitPace(t, sparingLarge)
+	c.spare()
+	awaitPace(t, sparingLarge)
+	runtime.KeepAlive(live)
+}
