@@ -86,7 +86,7 @@ func check(t *testing.T, in []byte) {
 
 var seeds = []string{
 	`null`, ` true `, `false`, `0`, `-0`, `-1.50e+10`, `01`, `1.`, `.5`, `1e`, `-`, `nul`, `+1`,
-	`""`, `"a\"b\\\/\b\f\n\r\t\u0041\ud83d\ude00\ud83d"`, "\"é<>&\u2028\u2029\x7f\"", "\"\xff\"", "\"\x01\"", `"\x"`, `"\u12"`, `"abc`,
+	`""`, `"a\"b\\\/\b\f\n\r\t\u0041\ud83d\ude00\ud83d"`, "\"é<>&\u2028\u2029\x7f\"", "\"\xff\"", `"a\"b\\\/\b\f\n\r\tz"`, "\"\\n\xff\"", "\"\x01\"", `"\x"`, `"\u12"`, `"abc`,
 	`{}`, `[]`, `[ ]`, `{ "a" : [ 1 , { } , [ ] , { "b<" : null } ] }`, `[1,]`, `{"a":1,}`, `{"a"}`, `{1:2}`, `[1 2]`, `{"a":1 "b":2}`, `[`, `{`, `]`, `[}`, `{"a":]`, `1 2`, ``,
 	`"eight bytes and more: é, then a \"quote\" and \\ <&> to the end of it"`, `"` + strings.Repeat("0123456789abcde\\n", 20) + `"`,
 	strings.Repeat("[", 9999) + strings.Repeat("]", 9999),

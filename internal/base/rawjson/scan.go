@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
+	"unicode/utf8"
 )
 
 // MaxDepth is the maximum nesting of arrays and objects.
@@ -290,6 +291,9 @@ func (s *Scanner) bytes() ([]byte, error) {
 	if plain {
 		return text[1 : len(text)-1], nil
 	}
+	if out, ok := unescape(text[1 : len(text)-1]); ok {
+		return out, nil
+	}
 	var out string
 	if err := json.Unmarshal(text, &out); err != nil {
 		s.i -= len(text)
@@ -297,6 +301,29 @@ func (s *Scanner) bytes() ([]byte, error) {
 	}
 	return []byte(out), nil
 }
+
+// unescape returns a copy of an ASCII text in which escapes of two characters are replaced. It
+// returns false for texts with other characters or escapes.
+func unescape(text []byte) ([]byte, bool) {
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c >= utf8.RuneSelf {
+			return nil, false
+		}
+		if c == '\\' {
+			i++
+			if c = shortEscapes[text[i]]; c == 0 {
+				return nil, false
+			}
+		}
+		out = append(out, c)
+	}
+	return out, true
+}
+
+// shortEscapes contains the character for each that can follow a backslash, except u.
+var shortEscapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // escapeLen returns the length of the escape at the beginning of b, or 0.
 func escapeLen(b []byte) int {
