@@ -286,7 +286,7 @@ type ApplyOptions struct {
 	// State stores the new state during the apply. nil means that the state is only returned in
 	// the result.
 	State state.Manager
-	Every time.Duration // interval between writes of the whole state; 0 means 20 s
+	Every time.Duration // shortest interval between writes of the whole state; 0 means 20 s
 	// Stop, when closed, starts no further operations; running ones may finish.
 	Stop <-chan struct{}
 }

@@ -30,7 +30,7 @@ type Input struct {
 	Eval         eval.Options // the workspace is that of the plan; apply sets the phase
 	Providers    resourceclient.Options
 	State        state.Manager   // nil means none; the caller starts and ends it
-	Every        time.Duration   // interval between writes of the whole state; 0 means 20 s
+	Every        time.Duration   // shortest interval between writes of the whole state; 0 means 20 s
 	Stop         <-chan struct{} // when closed, no further action starts
 	Now          func() time.Time
 	Provisioners provision.Types // nil means that provisioners are errors
@@ -234,7 +234,7 @@ func (a *applier) background() (stop func()) {
 		defer wg.Done()
 		beat := time.NewTicker(time.Second)
 		defer beat.Stop()
-		last := a.in.Now()
+		last, pause := a.in.Now(), a.in.Every
 		for {
 			select {
 			case <-done:
@@ -242,9 +242,10 @@ func (a *applier) background() (stop func()) {
 			case <-beat.C:
 			}
 			a.ops.Beat()
-			if a.in.State != nil && a.in.Now().Sub(last) >= a.in.Every {
-				last = a.in.Now()
+			if begun := a.in.Now(); a.in.State != nil && begun.Sub(last) >= pause {
 				a.graph.Report(a.in.State.Write(a.ctx, a.snapshot()))
+				last = a.in.Now()
+				pause = pauseAfter(a.in.Every, last.Sub(begun))
 			}
 		}
 	}()
@@ -253,6 +254,12 @@ func (a *applier) background() (stop func()) {
 		wg.Wait()
 	}
 }
+
+// pauseAfter returns the time until the next write of the whole state, after a write that took
+// the given time. At most a twentieth of an apply is spent on writes: without this limit their
+// total time would grow with the square of the number of objects, because both the size of the
+// state and the duration of the apply grow with it.
+func pauseAfter(every, took time.Duration) time.Duration { return max(every, 20*took) }
 
 // finish evaluates the root outputs and checks at the end.
 func (a *applier) finish() {
