@@ -262,7 +262,7 @@ var calls = map[string]func(t *testing.T) diag.List{
 	},
 	"module/depth": func(t *testing.T) diag.List {
 		dir := t.TempDir()
-		for n, at := 0, dir; n < 210; n, at = n+1, filepath.Join(at, "m") {
+		for n, at := 0, dir; n < 510; n, at = n+1, filepath.Join(at, "m") {
 			if err := os.MkdirAll(at, 0o755); err != nil {
 				t.Fatal(err)
 			}

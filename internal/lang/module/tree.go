@@ -19,9 +19,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// maxDepth is the maximum nesting depth of calls, so that a module that calls itself results in
+// MaxDepth is the maximum nesting depth of calls, so that a module that calls itself results in
 // an error.
-const maxDepth = 200
+const MaxDepth = 500
 
 // The types of the tree.
 type (
@@ -131,8 +131,8 @@ func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.
 		return nil, ds
 	}
 	at := call.Source.Expr.Range()
-	if depth >= maxDepth {
-		return nil, diag.Errorf(diag.CodeModuleDepth, &at, "Module calls nest too deep", "The call %s nests more than %d modules deep. A module that calls itself never ends; remove one of the calls.", child.Path, maxDepth)
+	if depth >= MaxDepth {
+		return nil, diag.Errorf(diag.CodeModuleDepth, &at, "Module calls nest too deep", "The call %s nests more than %d modules deep. A module that calls itself never ends; remove one of the calls.", child.Path, MaxDepth)
 	}
 	child.Source = says.source
 	if ds := b.locate(child, says, &at); ds.HasErrors() {

@@ -16,9 +16,6 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// maxDepth is the maximum nesting depth of calls.
-const maxDepth = 200
-
 // A call is one module call that is being installed.
 type call struct {
 	key    string
@@ -57,8 +54,8 @@ func (in *installer) call(p *module.Node, cfg *config.Call) (*call, diag.List) {
 	if ds := in.address(c, p, cfg); ds.HasErrors() {
 		return nil, ds
 	}
-	if c.depth >= maxDepth {
-		return nil, diag.Errorf(diag.CodeModuleDepth, &c.at, "Module calls nest too deep", "The call %s nests more than %d modules deep.", shortKey(c.key), maxDepth)
+	if c.depth >= module.MaxDepth {
+		return nil, diag.Errorf(diag.CodeModuleDepth, &c.at, "Module calls nest too deep", "The call %s nests more than %d modules deep.", shortKey(c.key), module.MaxDepth)
 	}
 	if in.testRuns[p] {
 		c.node.Parent = nil // a test run has its own tree, in which the module under test may be called
