@@ -13,7 +13,8 @@ import (
 )
 
 func (s *server) ReadDataSource(ctx context.Context, req *pb6.ReadDataRequest) (*pb6.ReadDataResponse, error) {
-	of := s.codec(s.data)
+	b := s.dataBlock(req.TypeName)
+	of := s.codec(b)
 	v, err := decodeValue(req.Config, of)
 	if err != nil {
 		return nil, err
@@ -24,6 +25,10 @@ func (s *server) ReadDataSource(ctx context.Context, req *pb6.ReadDataRequest) (
 	}
 	if !s.sleep(ctx, v) {
 		return &pb6.ReadDataResponse{Diagnostics: problem("Stopped", "The test provider was stopped.")}, nil
+	}
+	if s.datas[req.TypeName] != nil {
+		v = realizeThing(b, planThing(b, cty.NullVal(v.Type()), v))
+		return &pb6.ReadDataResponse{State: m.value(v, of), Diagnostics: m.diagnostics(), Deferred: m.deferred()}, nil
 	}
 	name := text(v, "name")
 	v = with(v, "id", cty.StringVal("data-"+name))

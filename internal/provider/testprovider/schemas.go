@@ -33,8 +33,6 @@ type catalog struct {
 // typed is one of the schemas.
 type typed interface{ ImpliedType() cty.Type }
 
-func (c *catalog) codec(of typed) *value.Codec { return c.codecs[of] }
-
 var catalogs = map[int]func() *catalog{5: sync.OnceValue(func() *catalog { return newCatalog(5) }), 6: sync.OnceValue(func() *catalog { return newCatalog(6) })}
 
 func newCatalog(protocol int) *catalog {

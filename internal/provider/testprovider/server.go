@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
@@ -16,6 +17,7 @@ type server struct {
 	pb6.UnimplementedProviderServer
 	protocol int
 	*catalog
+	*generatedTypes
 	asked func() // called for each schema request; may be nil
 
 	mu     sync.Mutex
@@ -31,7 +33,7 @@ type settings struct {
 }
 
 func newServer(protocol int) *server {
-	return &server{protocol: protocol, catalog: catalogs[protocol](), stop: make(chan struct{})}
+	return &server{protocol: protocol, catalog: catalogs[protocol](), generatedTypes: typesFromEnv(), stop: make(chan struct{})}
 }
 
 func (s *server) settings() settings {
@@ -43,10 +45,17 @@ func (s *server) settings() settings {
 const objectVersion = 2
 
 func (s *server) GetMetadata(context.Context, *pb6.Empty) (*pb6.Metadata, error) {
-	return &pb6.Metadata{
+	out := &pb6.Metadata{
 		ServerCapabilities: s.capabilities(), Resources: []*pb6.Named{{Name: "test_object"}, {Name: "test_record"}, {Name: "test_old"}, {Name: "test_group"}},
 		DataSources: []*pb6.Named{{Name: "test_data"}}, EphemeralResources: []*pb6.Named{{Name: "test_secret"}},
-	}, nil
+	}
+	for name := range s.resources {
+		out.Resources = append(out.Resources, &pb6.Named{Name: name})
+	}
+	for name := range s.datas {
+		out.DataSources = append(out.DataSources, &pb6.Named{Name: name})
+	}
+	return out, nil
 }
 
 func (s *server) capabilities() *pb6.ServerCapabilities {
@@ -69,6 +78,12 @@ func (s *server) GetProviderSchema(context.Context, *pb6.Empty) (*pb6.ProviderSc
 		EphemeralResourceSchemas: map[string][]byte{"test_secret": encodeSchema(s.protocol, 0, s.secret)},
 		ListResourceSchemas:      map[string][]byte{"test_object": encodeSchema(s.protocol, 0, s.list)},
 		ActionSchemas:            map[string]*pb6.ActionSchema{"test_action": {Schema: encodeSchema(s.protocol, 0, s.action)}},
+	}
+	for name, b := range s.resources {
+		out.ResourceSchemas[name] = encodeSchema(s.protocol, 0, b)
+	}
+	for name, b := range s.datas {
+		out.DataSourceSchemas[name] = encodeSchema(s.protocol, 0, b)
 	}
 	if s.protocol == 6 {
 		out.StateStoreSchemas = map[string][]byte{"test_store": encodeSchema(s.protocol, 0, s.store)}
@@ -165,7 +180,23 @@ func (s *server) block(typ string) *schema.Block {
 	case "test_group":
 		return s.group
 	}
-	return nil
+	return s.resources[typ]
+}
+
+// dataBlock returns the schema of a data source.
+func (s *server) dataBlock(typ string) *schema.Block {
+	if b := s.datas[typ]; b != nil {
+		return b
+	}
+	return s.data
+}
+
+// codec returns the codec of a schema.
+func (s *server) codec(of typed) *value.Codec {
+	if c := s.catalog.codecs[of]; c != nil {
+		return c
+	}
+	return s.generatedTypes.codec(of.(*schema.Block))
 }
 
 // validate is the common part of all validations of a typed configuration.
@@ -201,7 +232,7 @@ func unknownType(typ string) []*pb6.Diagnostic {
 }
 
 func (s *server) ValidateDataResourceConfig(_ context.Context, req *pb6.ValidateRequest) (*pb6.Diagnostics, error) {
-	return s.validate(req, s.data)
+	return s.validate(req, s.dataBlock(req.TypeName))
 }
 
 func (s *server) ValidateEphemeralResourceConfig(_ context.Context, req *pb6.ValidateRequest) (*pb6.Diagnostics, error) {

@@ -71,7 +71,8 @@ var Addr = addr.Provider{Host: "registry.opentofu.org", Namespace: "terrace", Ty
 //	stray        write to the standard output from the first call on
 //
 // TEST_CALLS is a file for a log of all calls, see callLog. TEST_CALL_MS delays each call
-// by that many milliseconds, and TEST_READ_MS delays reads in addition.
+// by that many milliseconds, and TEST_READ_MS delays reads in addition. TEST_TYPES is a
+// number of generated resource types to serve in addition, see generateTypes.
 func Main(protocol int) {
 	signal.Ignore(os.Interrupt)
 	debug.SetGCPercent(400) // little memory is live between calls
