@@ -147,7 +147,7 @@ func overrides(f *files, n int) {
 	byFile := map[string]map[string]any{}
 	for i := range n {
 		part := fmt.Sprintf("part%04d", i/perFile)
-		link(f, part+".tf", i)
+		link(*f, part+".tf", i)
 		f.add(part+"_override.tf", `resource "terraform_data" "item<1>" {
   input = {
     title = "item<1>, overridden"

@@ -95,11 +95,8 @@ func (w *Workers) Write() error {
 		name := fmt.Sprintf("unit%05d", i)
 		f.add("estate/"+name+"/terragrunt.hcl", workersUnit, filepath.ToSlash(filepath.Join(w.Dir, "states", name+".tfstate")), name)
 	}
-	for path, text := range f {
-		target := filepath.Join(w.Dir, filepath.FromSlash(path))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(target), 0o755), os.WriteFile(target, []byte(text.String()), 0o644)); err != nil {
-			return err
-		}
+	if err := f.write(w.Dir); err != nil {
+		return err
 	}
 	if err := errors.Join(os.MkdirAll(plugins, 0o755), os.MkdirAll(w.tmp(), 0o755)); err != nil {
 		return err

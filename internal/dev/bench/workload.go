@@ -40,6 +40,11 @@ func Write(name string, n int, dir string) error {
 	}
 	f := files{}
 	make(&f, n)
+	return f.write(dir)
+}
+
+// write writes the files below a directory, which it creates.
+func (f files) write(dir string) error {
 	for _, path := range slices.Sorted(maps.Keys(f)) {
 		target := filepath.Join(dir, filepath.FromSlash(path))
 		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
@@ -109,16 +114,22 @@ func before(i int, reference string) string {
 // flat writes n resources in chains of ten, fifty per file.
 func flat(f *files, n int) {
 	f.add("main.tf", revision+names)
-	for i := range n {
-		file := fmt.Sprintf("part%04d.tf", i/perFile)
-		link(f, file, i)
-		if i%perFile == perFile-1 || i == n-1 {
-			f.add(file, "output \"last<1>\" {\n  value = terraform_data.item<2>.output\n}\n", i/perFile, i)
-		}
+	for from := 0; from < n; from += perFile {
+		flatPart(*f, n, from)
 	}
 }
 
-func link(f *files, file string, i int) {
+// flatPart writes the file of flat that begins with an item.
+func flatPart(f files, n, from int) {
+	file := fmt.Sprintf("part%04d.tf", from/perFile)
+	last := min(from+perFile, n) - 1
+	for i := from; i <= last; i++ {
+		link(f, file, i)
+	}
+	f.add(file, "output \"last<1>\" {\n  value = terraform_data.item<2>.output\n}\n", from/perFile, last)
+}
+
+func link(f files, file string, i int) {
 	f.add(file, `resource "terraform_data" "item<1>" {
   input = {
     title = "item<1>"

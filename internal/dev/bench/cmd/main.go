@@ -29,6 +29,7 @@ const usage = `usage:
   cmd write WORKLOAD SIZE DIR
   cmd time -a BINARY [-b BINARY] [-workload flat,count] [-n 100,1000] [-op plan,apply] [-rounds 5]
   cmd workers -terrace BINARY -server BINARY -provider BINARY [-units 100] [-call 2s] [-n 0,1,2,4] [-slots 4]
+  cmd scale -terrace BINARY -provider BINARY [-only resources,units] [-largest 1000] [-rounds 1] [-memory 4096]
 `
 
 func run(ctx context.Context, args []string) error {
@@ -43,6 +44,8 @@ func run(ctx context.Context, args []string) error {
 		return timeAll(ctx, args[1:])
 	case len(args) > 0 && args[0] == "workers":
 		return workers(ctx, args[1:])
+	case len(args) > 0 && args[0] == "scale":
+		return scale(ctx, args[1:])
 	}
 	return fmt.Errorf("no such command\n%s", usage)
 }

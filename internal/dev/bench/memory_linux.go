@@ -1,0 +1,69 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+)
+
+// watchMemory returns the most memory that a process and all processes that it started had
+// together, in bytes. It looks ten times a second until ended is closed. Pages that several
+// processes share count once.
+func watchMemory(pid int, ended <-chan struct{}) int64 {
+	var most int64
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return most
+		case <-tick.C:
+		}
+		var sum int64
+		for _, p := range withChildren(pid) {
+			sum += proportional(p)
+		}
+		most = max(most, sum)
+	}
+}
+
+// withChildren returns a process and everything that it started and that still runs below
+// it.
+func withChildren(pid int) []int {
+	out := []int{pid}
+	for i := 0; i < len(out); i++ {
+		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", out[i]))
+		if err != nil {
+			continue // it has ended
+		}
+		for _, t := range tasks {
+			children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", out[i], t.Name()))
+			for _, c := range bytes.Fields(children) {
+				if n, err := strconv.Atoi(string(c)); err == nil {
+					out = append(out, n)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// proportional returns the memory of a process in bytes, with its share of the pages that it
+// shares. It returns 0 if the process has ended.
+func proportional(pid int) int64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range bytes.Lines(b) {
+		if rest, ok := bytes.CutPrefix(line, []byte("Pss:")); ok {
+			if f := bytes.Fields(rest); len(f) > 0 {
+				n, _ := strconv.ParseInt(string(f[0]), 10, 64)
+				return n * 1024
+			}
+		}
+	}
+	return 0
+}
