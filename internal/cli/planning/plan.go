@@ -69,6 +69,7 @@ func planFlags(o *flags.Request) flag.Flags {
 		flag.Bool(&o.Detailed, "detailed-exitcode", "Return detailed exit codes when the command exits: 0 means succeeded with an empty plan, 1 an error, 2 succeeded with changes."),
 		flag.Text(&o.Plan.GenerateTo, "generate-config-out", "path", "(Experimental) If import blocks are present in configuration, write configuration for resources that have none to this file, which must not exist.").Completes(flag.Files),
 		flag.Text(&o.Out, "out", "path", "Write the plan to a file, as input for the \"apply\" command.").Completes(flag.Files))
+	fs = append(fs, flag.Text(&o.Origins, "causes-out", "FILE", "Write the files and lines that set the new values to a file, as JSON. Implies -show-causes.").Completes(flag.Files).Then(func(flag.Setting) { o.Plan.Causes = true }))
 	fs = append(fs, flags.Markdown(&o.Markdown)...)
 	return append(fs, o.State.WriteFlags().Hide()...)
 }
@@ -117,6 +118,9 @@ func runPlan(ctx context.Context, c *command.Call, o *Flags) int {
 				comment.Plan(p, r.Engine.Root().Variables, r.Schemas(ctx))
 			}
 			written := comment.Write(append(ds, shown...))
+			if p != nil && o.Origins != "" {
+				written = append(written, view.WriteOrigins(r.ReportPath(o.Origins), map[string]any{"format_version": "1.0", "changes": view.Origins(p)})...)
+			}
 			r.Report.Tell(written)
 			failed = slices.Concat(ds, r.afterPlan(p, o, f), written).HasErrors()
 			return false, nil

@@ -10,7 +10,6 @@ import (
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/markdown"
@@ -19,53 +18,19 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/request"
 	"github.com/terrace-iac/terrace/plan"
-	"github.com/zclconf/go-cty/cty"
 )
 
-// causes returns the causes in a plan, those of most objects first. Elements of lists and maps are
-// not told apart.
+// causes returns the causes in a plan, those of most objects first.
 func causes(p *plan.Plan) []planhtml.Cause {
-	at := map[planhtml.Cause]int{}
 	var out []planhtml.Cause
-	for _, c := range p.Changes {
-		seen := map[planhtml.Cause]bool{}
-		for _, x := range c.Causes {
-			k := planhtml.Cause{What: attribute(x.Path)}
-			if x.File != "" {
-				k.Place = placeText(x.File, x.Line)
-			}
-			if seen[k] {
-				continue
-			}
-			seen[k] = true
-			i, ok := at[k]
-			if !ok {
-				i = len(out)
-				at[k] = i
-				out = append(out, k)
-			}
-			out[i].Count++
+	for _, g := range view.GroupCauses([]string{""}, func(string) []view.Origin { return view.Origins(p) }) {
+		c := planhtml.Cause{What: g.Attribute, Count: g.Objects}
+		if g.File != "" {
+			c.Place = placeText(g.File, g.Line)
 		}
+		out = append(out, c)
 	}
-	sortCauses(out, func(c planhtml.Cause) (int, string, string) { return c.Count, c.What, c.Place })
 	return out
-}
-
-func sortCauses[T any](all []T, of func(T) (n int, what, place string)) {
-	slices.SortStableFunc(all, func(a, b T) int {
-		n, what, place := of(a)
-		m, otherWhat, otherPlace := of(b)
-		return cmp.Or(cmp.Compare(m, n), cmp.Compare(what, otherWhat), cmp.Compare(place, otherPlace))
-	})
-}
-
-// attribute returns a path without indexes of lists, such as ingress.cidr.
-func attribute(path cty.Path) string {
-	path = slices.DeleteFunc(slices.Clone(path), func(s cty.PathStep) bool {
-		i, ok := s.(cty.IndexStep)
-		return ok && i.Key.Type() == cty.Number
-	})
-	return strings.TrimPrefix(value.PathString(path), ".")
 }
 
 // Markdown returns the document of a page.
@@ -203,7 +168,9 @@ func allCauses(units []planhtml.Box, estate bool) []markdown.Cause {
 			}
 		}
 	}
-	sortCauses(out, func(c markdown.Cause) (int, string, string) { return c.Count, c.What, c.Place })
+	slices.SortStableFunc(out, func(a, b markdown.Cause) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.What, b.What), cmp.Compare(a.Place, b.Place))
+	})
 	return out
 }
 

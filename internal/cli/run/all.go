@@ -111,10 +111,17 @@ func newRun(c *command.Call, f *unitflags.Flags, name string) *estateRun {
 	return r
 }
 
+// mostLines is the number of lines of changes that a plan of an estate prints, unless
+// --all-changes is given.
+const mostLines = 300
+
 // start opens the units and runs the command over them, once its options are set.
 func (r *estateRun) start(ctx context.Context) int {
 	c, f := r.Call, r.f
 	r.page.To = r.op.Markdown
+	if !f.AllChanges && (r.name == "plan" || r.approved()) { // a user who is asked sees everything
+		r.shown.summary.Limit = mostLines
+	}
 	if c.System.LimitHeap != nil {
 		c.System.LimitHeap() // an estate has many units, and a CI machine often little memory
 	}
@@ -301,16 +308,34 @@ func (r *estateRun) keep(ctx context.Context, results []*estate.Result) diag.Lis
 	if r.name != "plan" || results == nil {
 		return nil
 	}
+	var ds diag.List
+	if r.op.Origins != "" {
+		ds = r.writeOrigins(results)
+	}
 	r.shown.summary.Folds = unitview.NewFolds() // free the printed changes, which may be large
 	for _, res := range results {               // add the excluded units, which did not run
 		r.page.Note(ctx, r.estate, res)
 	}
-	var ds diag.List
 	about := r.about()
 	if r.kept.Wanted() {
-		ds = slices.Concat(r.kept.Write(about, results, worst(results) == 0), r.kept.WriteEach(about, results))
+		ds = slices.Concat(ds, r.kept.Write(about, results, worst(results) == 0), r.kept.WriteEach(about, results))
 	}
 	return append(ds, r.page.Draw(r.estate, about, results)...)
+}
+
+// writeOrigins writes the file of -causes-out.
+func (r *estateRun) writeOrigins(results []*estate.Result) diag.List {
+	type unit struct {
+		Name    string        `json:"name"`
+		Changes []view.Origin `json:"changes"`
+	}
+	units := []unit{}
+	for _, name := range unitview.Names(results) {
+		if of := r.shown.summary.Folds.OriginsOf(name); len(of) > 0 {
+			units = append(units, unit{name, of})
+		}
+	}
+	return view.WriteOrigins(r.ReportPath(r.op.Origins), map[string]any{"format_version": "1.0", "units": units})
 }
 
 // OverOf returns the form of a command that processes many units in one run. nil means that

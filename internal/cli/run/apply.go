@@ -23,7 +23,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 	if r.saved != nil {
 		return r.end(r.run(ctx, estate.Apply, r.saved.Approvals()))
 	}
-	if r.op.Approved || r.f.NonInteractive && !r.f.NoAutoApprove {
+	if r.approved() {
 		return r.end(r.run(ctx, estate.Apply, nil))
 	}
 	if r.f.Detach {
@@ -61,6 +61,11 @@ func (r *estateRun) apply(ctx context.Context) int {
 		return r.end(r.runOn(ctx, estate.Apply, p.Approvals(), p, true))
 	}
 	return r.end(r.run(ctx, estate.Apply, saved.Approve(results)))
+}
+
+// approved reports whether the run applies without a question.
+func (r *estateRun) approved() bool {
+	return r.op.Approved || r.f.NonInteractive && !r.f.NoAutoApprove
 }
 
 // askWave prints the plans of units whose deferred changes can now be planned, and asks for

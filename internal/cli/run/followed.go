@@ -71,6 +71,10 @@ func (f *followed) reported(res *estate.Result, reported *remote.Report) error {
 		}
 	}
 	var pieces []view.Piece
+	var origins []view.Origin
+	if json.Unmarshal(reported.Origins, &origins) == nil {
+		f.r.shown.summary.Folds.AddOrigins(unit.Name, origins)
+	}
 	if json.Unmarshal(reported.Pieces, &pieces) == nil && len(pieces) > 0 && out.Human != nil {
 		f.r.shown.summary.Folds.Add(unit.Name, pieces)
 	}

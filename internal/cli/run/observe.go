@@ -202,6 +202,7 @@ func (t *reporter) planned(ctx context.Context, u *estate.Unit, e *engine.Engine
 		}
 		t.shown.summary.Folds.Add(u.Name, plain)
 	}
+	t.shown.summary.Folds.AddOrigins(u.Name, view.Origins(p))
 }
 
 // ended reports the result of a unit.

@@ -204,6 +204,7 @@ type servedApprover struct {
 func (x servedApprover) Deferred(u *estate.Unit, e *engine.Engine, p *plan.Plan) {
 	v := x.view(u.Name)
 	v.r.shown.summary.Folds.Add(u.Name, view.Pieces(v.style(), p, project.NewSchemas(x.ctx, e), x.r.op.Reveal))
+	v.r.shown.summary.Folds.AddOrigins(u.Name, view.Origins(p))
 }
 
 func (x servedApprover) Approve(wave []*estate.Result) bool {
@@ -238,6 +239,9 @@ func (x *served) report(v *turnView) ([]byte, error) {
 	var err error
 	if pieces := v.r.shown.summary.Folds.Of(name); len(pieces) > 0 {
 		out.Pieces, err = json.Marshal(pieces)
+	}
+	if origins := v.r.shown.summary.Folds.OriginsOf(name); len(origins) > 0 && err == nil {
+		out.Origins, err = json.Marshal(origins)
 	}
 	if page, ok := v.r.page.Unit(name); ok && err == nil && x.r.page.Writes() {
 		out.Page, err = json.Marshal(page)

@@ -34,6 +34,8 @@ const (
 	TextNote = "text" // the changes as text: JSON of []view.Piece; missing if there are none
 	JSONNote = "json" // the plan in its JSON form; missing if it has none
 	PageNote = "page" // the content of the HTML page; see planpage
+
+	OriginNote = "origins" // JSON of []view.Origin; missing if there are none
 )
 
 // Files writes the plans of a run: all of them to the file of -out, and each unit's to files
@@ -52,6 +54,9 @@ func (k *Files) Wanted() bool { return k.File != "" || k.Dir != "" || k.JSONDir 
 func (k *Files) Plan(u *estate.Unit, e *engine.Engine, p *plan.Plan, sc *project.Schemas, pieces []view.Piece) {
 	if len(pieces) > 0 {
 		k.Note(u.Name, TextNote, pieces)
+	}
+	if origins := view.Origins(p); len(origins) > 0 {
+		k.Note(u.Name, OriginNote, origins)
 	}
 	if doc, err := planjson.Plan(planjson.Input{Plan: p, Tree: e.Tree(), Schemas: sc, Version: config.LanguageVersion}); err == nil {
 		k.Saving.Note(u.Name, JSONNote, doc.Bytes())
@@ -136,6 +141,7 @@ func WriteJSON(w io.Writer, p *estate.SavedPlan) error {
 		Cause    string           `json:"cause,omitempty"`
 		Deferred []map[string]any `json:"deferred,omitempty"`
 		Plan     json.RawMessage  `json:"plan,omitempty"`
+		Origins  json.RawMessage  `json:"origins,omitempty"`
 	}
 	if p.About.Alone && len(p.Units) == 1 {
 		if whole, err := p.Units[0].Note(JSONNote); len(whole) > 0 || err != nil {
@@ -150,7 +156,8 @@ func WriteJSON(w io.Writer, p *estate.SavedPlan) error {
 	err := text(`{"estate_format_version":"1.0","units":[`)
 	for i, u := range p.Units {
 		whole, failed := u.Note(JSONNote)
-		x := unitJSON{Name: u.Name, Result: u.Result, Cause: u.Cause, Plan: whole}
+		origins, unread := u.Note(OriginNote)
+		x := unitJSON{Name: u.Name, Result: u.Result, Cause: u.Cause, Plan: whole, Origins: origins}
 		for _, d := range u.Deferred {
 			x.Deferred = append(x.Deferred, map[string]any{"address": d.Address, "reason": d.Reason, "at": unitview.PlaceJSON(d.At), "waits_for": unitview.WaitsJSON(d.Waits)})
 		}
@@ -158,7 +165,7 @@ func WriteJSON(w io.Writer, p *estate.SavedPlan) error {
 		if i > 0 {
 			err = errors.Join(err, text(","))
 		}
-		if err = errors.Join(err, failed, wrong, text(string(body))); err != nil {
+		if err = errors.Join(err, failed, unread, wrong, text(string(body))); err != nil {
 			return err
 		}
 	}

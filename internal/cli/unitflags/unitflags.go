@@ -171,7 +171,8 @@ func (f *Flags) aboutReports() flag.Flags {
 	out := f.each(
 		flag.Text(&f.OutDir, "out-dir", "PATH", "With plan: save the plan of each unit to a file in this directory. With apply: apply these plans.").Completes(flag.Folders),
 		flag.Text(&f.JSONOutDir, "json-out-dir", "PATH", "With plan: write the plan of each unit to this directory as JSON.").Completes(flag.Folders))
-	return append(append(out, page), f.each(
+	all := f.noEnv(flag.Bool(&f.AllChanges, "all-changes", "Print all changes of a plan, however many lines they take. By default, a long plan is cut, and what is left out is counted; the question before an apply shows everything."))
+	return append(append(out, page, all), f.each(
 		flag.Text(&f.Report, "report-file", "PATH", "Write a report of the run to a file, as CSV or JSON.").Completes(flag.Files),
 		flag.Text(&f.ReportFormat, "report-format", "FORMAT", "The format of the report, csv or json. Defaults to the extension of the file.").Among("csv", "json"),
 		flag.Text(&f.ReportSchema, "report-schema-file", "PATH", "Write the JSON Schema of reports to a file.").Completes(flag.Files),

@@ -1,7 +1,9 @@
 package unitview
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +24,8 @@ type Folds struct {
 	mu   sync.Mutex
 	all  map[view.Piece]*folded
 	unit map[string][]*folded // changes of each unit, in the order of its plan
+
+	origins map[string][]view.Origin // of the changes of each unit
 }
 
 // folded is a change, with the units that have it.
@@ -50,7 +54,23 @@ func keyOf(p view.Piece) view.Piece {
 }
 
 // NewFolds returns empty Folds.
-func NewFolds() *Folds { return &Folds{all: map[view.Piece]*folded{}, unit: map[string][]*folded{}} }
+func NewFolds() *Folds {
+	return &Folds{all: map[view.Piece]*folded{}, unit: map[string][]*folded{}, origins: map[string][]view.Origin{}}
+}
+
+// AddOrigins sets the origins of the changes of a unit.
+func (f *Folds) AddOrigins(unit string, of []view.Origin) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.origins[unit] = of
+}
+
+// OriginsOf returns the origins of the changes of a unit.
+func (f *Folds) OriginsOf(unit string) []view.Origin {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.origins[unit]
+}
 
 // Add sets the changes of a unit. It replaces those of an earlier call for the unit.
 func (f *Folds) Add(unit string, pieces []view.Piece) {
@@ -138,8 +158,9 @@ func (s *section) title(all int) string {
 	}
 }
 
-// Write prints the changes of the given units that no earlier call printed.
-func (f *Folds) Write(h *view.Human, units []string) {
+// Write prints the changes of the given units that no earlier call printed. It prints about limit
+// lines and counts the other changes by type; 0 means no limit.
+func (f *Folds) Write(h *view.Human, units []string, limit int) {
 	sections := f.sections(units)
 	var ops []plan.Op
 	with := map[string]bool{}
@@ -161,13 +182,23 @@ func (f *Folds) Write(h *view.Human, units []string) {
 		b.WriteString("\n" + h.Style.Names.Product() + " detected changes made outside of it since the last apply, which are\nnoted below. Unless the plan is refresh-only, it may include actions to undo\nor respond to them.\n")
 	}
 	h.Say(b.String())
+	left := newRemainder(limit)
 	for _, s := range sections {
+		if !left.fits(s.pieces[0].text()) {
+			left.add(s, s.pieces)
+			continue
+		}
 		h.Say("\n")
 		h.Strong(s.title(len(with)) + "\n")
 		b.Reset()
 		slices.SortStableFunc(s.pieces, func(x, y *folded) int { return int(x.Kind) - int(y.Kind) })
 		last := view.ChangePiece
-		for _, p := range s.pieces {
+		for i, p := range s.pieces {
+			if !left.fits(p.text()) {
+				left.add(s, s.pieces[i:])
+				break
+			}
+			left.take(p.text())
 			switch {
 			case p.Kind == last:
 			case p.Kind == view.DriftPiece:
@@ -182,4 +213,64 @@ func (f *Folds) Write(h *view.Human, units []string) {
 		}
 		h.Copy(b.String())
 	}
+	h.Say(left.text())
+}
+
+// A remainder counts the changes that are not printed because the plan is long.
+type remainder struct {
+	limited bool
+	room    int // lines that may still be printed
+	lines   int // lines that are not printed
+	units   map[string]bool
+	counts  map[remains]int
+}
+
+// remains is a kind of change.
+type remains struct{ typ, op string }
+
+func newRemainder(limit int) *remainder {
+	return &remainder{limited: limit > 0, room: limit, units: map[string]bool{}, counts: map[remains]int{}}
+}
+
+func (r *remainder) fits(text string) bool {
+	return !r.limited || r.lines == 0 && strings.Count(text, "\n") <= r.room
+}
+
+func (r *remainder) take(text string) { r.room -= strings.Count(text, "\n") }
+
+// add adds changes of a section that are not printed.
+func (r *remainder) add(s *section, pieces []*folded) {
+	for _, u := range s.units {
+		r.units[u] = true
+	}
+	for _, p := range pieces {
+		r.lines += max(1, strings.Count(p.text(), "\n"))
+		if p.Type != "" {
+			r.counts[remains{p.Type, p.Op.String()}] += len(s.units)
+		}
+	}
+}
+
+// mostRemains is the number of lines about changes that are not printed.
+const mostRemains = 20
+
+// text returns the text about what is not printed.
+func (r *remainder) text() string {
+	if r.lines == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n# Not shown, because the plan is long: %d lines about %d units\n\n", r.lines, len(r.units))
+	keys := slices.SortedFunc(maps.Keys(r.counts), func(x, y remains) int {
+		return cmp.Or(cmp.Compare(r.counts[y], r.counts[x]), cmp.Compare(x.typ, y.typ), cmp.Compare(x.op, y.op))
+	})
+	for i, k := range keys {
+		if i == mostRemains {
+			fmt.Fprintf(&b, "  and %d more types of changes\n", len(keys)-i)
+			break
+		}
+		fmt.Fprintf(&b, "  %s: %d to %s\n", k.typ, r.counts[k], k.op)
+	}
+	b.WriteString("\nPrint all changes with --all-changes, or write a page with --html FILE.\n")
+	return b.String()
 }

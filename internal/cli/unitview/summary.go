@@ -27,6 +27,7 @@ type Summary struct {
 	Mode    plan.Mode
 	PerUnit bool   // list units without changes too, and the duration of each unit
 	Folds   *Folds // changes of the plans
+	Limit   int    // the number of lines of changes that are printed; 0 means no limit
 	Width   int    // width of the column with the names of units, in columns of a terminal
 
 	idle bool // "No changes" was printed
@@ -49,8 +50,9 @@ func (s *Summary) Plans(results []*estate.Result) {
 		s.rows(&b, results)
 	}
 	s.Report.Human.Say(b.String())
-	s.Folds.Write(s.Report.Human, Names(results))
+	s.Folds.Write(s.Report.Human, Names(results), s.Limit)
 	b.Reset()
+	s.causes(&b, results)
 	for _, res := range results {
 		for i, d := range res.Deferred {
 			if i == 0 {
@@ -71,9 +73,34 @@ func (s *Summary) Plans(results []*estate.Result) {
 	s.Reads(results)
 }
 
+// mostCauses is the number of causes that a plan lists.
+const mostCauses = 20
+
+// causes writes the places that set the new values, if the plan contains them.
+func (s *Summary) causes(b *strings.Builder, results []*estate.Result) {
+	all := view.GroupCauses(Names(results), s.Folds.OriginsOf)
+	for i, c := range all {
+		switch {
+		case i == 0:
+			b.WriteString("\n# Causes\n\n")
+		case i == mostCauses:
+			fmt.Fprintf(b, "  and %d more\n", len(all)-i)
+			return
+		}
+		objects, place := "1 object", "not from the configuration"
+		if c.Objects > 1 {
+			objects = fmt.Sprintf("%d objects", c.Objects)
+		}
+		if c.File != "" {
+			place = fmt.Sprintf("from %s:%d", c.File, c.Line)
+		}
+		fmt.Fprintf(b, "  %s of %s in %s, %s\n", c.Attribute, objects, view.ShortList(c.Units), place)
+	}
+}
+
 // Wave prints the plans of units whose deferred changes could now be planned.
 func (s *Summary) Wave(wave []*estate.Result) {
-	s.Folds.Write(s.Report.Human, Names(wave))
+	s.Folds.Write(s.Report.Human, Names(wave), s.Limit)
 	var b strings.Builder
 	b.WriteString("\n")
 	s.rows(&b, wave)
@@ -269,6 +296,9 @@ var columns = []column{
 	{"forget", func(n plan.Counts) int { return n.Forget }, true},
 }
 
+// mostRows is the number of rows without notes in a table whose length is limited.
+const mostRows = 60
+
 // rows writes the table of the units with changes. With PerUnit, it includes the other units
 // too.
 func (s *Summary) rows(b *strings.Builder, results []*estate.Result) {
@@ -285,6 +315,7 @@ func (s *Summary) rows(b *strings.Builder, results []*estate.Result) {
 		return func(c column) string { return strconv.Itoa(c.of(n)) }
 	}
 	row("Unit", func(c column) string { return c.name }, "")
+	printed, more := 0, 0
 	for _, res := range results {
 		n := res.Counts
 		note := ""
@@ -300,7 +331,15 @@ func (s *Summary) rows(b *strings.Builder, results []*estate.Result) {
 		case n == plan.Counts{} && !res.Changes && !s.PerUnit:
 			continue
 		}
+		if s.Limit > 0 && printed >= mostRows && !s.PerUnit && (note == "" || res.Status == estate.Excluded) {
+			more++
+			continue
+		}
+		printed++
 		row(res.Unit.Name, counts(n), note)
+	}
+	if more > 0 {
+		fmt.Fprintf(b, "   and %d more units\n", more)
 	}
 	row("Total", counts(total), "")
 }

@@ -20,7 +20,7 @@ import (
 // written returns the sections that Write prints, without the legend.
 func written(f *unitview.Folds, units ...string) string {
 	var b bytes.Buffer
-	f.Write(&view.Human{Out: &b, Errs: &b}, units)
+	f.Write(&view.Human{Out: &b, Errs: &b}, units, 0)
 	_, text, _ := strings.Cut(b.String(), "# ")
 	return text
 }
@@ -119,5 +119,34 @@ func TestSplitByOrigin(t *testing.T) {
 	inUnit, inModule := unitview.SplitByOrigin(&estate.Result{Set: set}, ds)
 	if len(inUnit) != 2 || len(inModule) != 1 || inModule[0].Summary != "main.tf" || len(ds) != 3 {
 		t.Errorf("%v %v", inUnit, inModule)
+	}
+}
+
+// A long plan prints as many changes as fit, those of most units first, and counts the others.
+func TestFoldsLimit(t *testing.T) {
+	f := unitview.NewFolds()
+	text := strings.Repeat("line\n", 10)
+	var units []string
+	for i := range 50 {
+		u := fmt.Sprintf("u%02d", i)
+		units = append(units, u)
+		f.Add(u, []view.Piece{
+			{Kind: view.ChangePiece, Op: plan.Create, Type: "test_thing", Text: "common\n" + text},
+			{Kind: view.ChangePiece, Op: plan.Delete, Type: "test_other", Text: u + "\n" + text},
+		})
+	}
+	var b strings.Builder
+	f.Write(&view.Human{Out: &b}, units, 40)
+	out := b.String()
+	if n := strings.Count(out, "\n"); n > 70 {
+		t.Errorf("%d lines", n)
+	}
+	for _, want := range []string{"The same in all 50 units", "common\n", "u01\n", "# Not shown, because the plan is long: 528 lines about 48 units", "test_other: 48 to delete", "--all-changes"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "u02\n") || strings.Contains(out, "test_thing:") {
+		t.Errorf("too much is shown, or a shown change is counted:\n%s", out)
 	}
 }

@@ -13,6 +13,7 @@ import (
 type Piece struct {
 	Kind PieceKind `json:"kind"`
 	Op   plan.Op   `json:"op"`
+	Type string    `json:"type,omitempty"` // the type of the resource; "" for outputs
 	Text string    `json:"text"`
 	// Head is a shorter text: the first lines of Text. Callers print it for several pieces
 	// that differ only in details that do not change. It is set if the change only moves an
@@ -36,31 +37,31 @@ func Pieces(style Style, p *plan.Plan, schemas Schemas, reveal bool) []Piece {
 	var b bytes.Buffer
 	v := &planView{printer: newPrinter(&b, style), plan: p, schemas: schemas, d: differ{reveal: reveal}}
 	var out []Piece
-	take := func(kind PieceKind, op plan.Op) {
+	take := func(kind PieceKind, op plan.Op, typ string) {
 		_ = v.Flush() // a write to a buffer cannot fail
 		if b.Len() > 0 {
-			out = append(out, Piece{Kind: kind, Op: op, Text: b.String()})
+			out = append(out, Piece{Kind: kind, Op: op, Type: typ, Text: b.String()})
 		}
 		b.Reset()
 	}
 	for c, n := range v.drifted() {
 		v.driftChange(c, n)
-		take(DriftPiece, plan.NoOp)
+		take(DriftPiece, plan.NoOp, c.Addr.Resource.Type)
 	}
 	for _, t := range p.Transfers {
 		v.transfer(t)
-		take(ChangePiece, plan.NoOp)
+		take(ChangePiece, plan.NoOp, t.Addr.Resource.Type)
 	}
 	for _, c := range v.changes() {
 		v.change(c)
-		take(ChangePiece, c.Op)
+		take(ChangePiece, c.Op, c.Addr.Resource.Type)
 		if last := len(out) - 1; last >= 0 && c.Op == plan.NoOp && c.Moved() && c.Import == nil {
 			out[last].Head = head(out[last].Text)
 		}
 	}
 	for _, o := range v.outputs() {
 		v.outputLines([]child{o})
-		take(OutputPiece, plan.NoOp)
+		take(OutputPiece, plan.NoOp, "")
 	}
 	return out
 }

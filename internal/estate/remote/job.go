@@ -124,9 +124,10 @@ type Report struct {
 	Warnings []Warning `json:"warnings,omitempty"`
 	// Errors is the text of the errors.
 	Errors string `json:"errors,omitempty"`
-	// Pieces and Page contain the plan in the form that the command line shows.
-	Pieces json.RawMessage `json:"pieces,omitempty"`
-	Page   json.RawMessage `json:"page,omitempty"`
+	// Pieces, Origins and Page contain the plan in the form that the command line shows.
+	Pieces  json.RawMessage `json:"pieces,omitempty"`
+	Origins json.RawMessage `json:"origins,omitempty"`
+	Page    json.RawMessage `json:"page,omitempty"`
 	// Plan is the unit's part of a saved plan, as returned by saved.Saving.Export.
 	Plan []byte `json:"plan,omitempty"`
 }

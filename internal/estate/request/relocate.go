@@ -14,7 +14,7 @@ func (q Request) Relocate(from, to string) Request {
 	}
 	u, o := &q.Units, &q.Operation
 	for _, path := range []*string{
-		&q.PlanFile, &q.JSONInto, &q.State.Path, &q.State.Out, &q.State.Backup, &o.Out, &o.Markdown.File, &o.TestDirectory, &o.Plan.GenerateTo,
+		&q.PlanFile, &q.JSONInto, &q.State.Path, &q.State.Out, &q.State.Backup, &o.Out, &o.Markdown.File, &o.Origins, &o.TestDirectory, &o.Plan.GenerateTo,
 		&u.FiltersFile, &u.ExcludesFile, &u.Boundary, &u.Config, &u.Working, &u.GraphRoot, &u.OutDir, &u.JSONOutDir,
 		&u.Source, &u.DownloadDir, &u.ProviderCacheDir, &u.Profile.CPU, &u.Profile.Memory, &u.Profile.Goroutines, &u.ProfileDir,
 		&u.Report, &u.ReportSchema, &u.HTML, &u.AuthCommand, &u.WebToken,

@@ -63,6 +63,7 @@ type Operation struct {
 	Out      string       `json:",omitzero"` // path of the plan file; "" for none
 	Detailed bool         `json:",omitzero"` // use the exit status to report changes
 	Markdown Markdown     `json:",omitzero"`
+	Origins  string       `json:",omitzero"` // path of the file with the origins of new values; "" for none
 	Approved bool         `json:",omitzero"` // apply without approval
 
 	NoTests       bool   `json:",omitzero"` // do not validate test files
@@ -160,6 +161,7 @@ type Logging struct {
 // Reporting contains the options about the end of a run.
 type Reporting struct {
 	SummaryOff, SummaryPerUnit         bool   `json:",omitzero"`
+	AllChanges                         bool   `json:",omitzero"` // print all changes of a plan
 	Report, ReportFormat, ReportSchema string `json:",omitzero"`
 	HTML                               string `json:",omitzero"` // path of the HTML page of a plan
 }

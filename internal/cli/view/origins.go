@@ -1,0 +1,92 @@
+package view
+
+import (
+	"cmp"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/atomicfile"
+	"github.com/terrace-iac/terrace/internal/base/value"
+	"github.com/terrace-iac/terrace/plan"
+)
+
+// An Origin is the place that sets a new value of an object; see plan.Cause.
+type Origin struct {
+	Address string `json:"address"`        // of the object
+	Path    string `json:"path"`           // of the value in the object, such as tags.cost
+	File    string `json:"file,omitempty"` // "" if the value does not come from the configuration
+	Line    int    `json:"line,omitempty"`
+}
+
+// Origins returns the causes of a plan, in the order of its changes.
+func Origins(p *plan.Plan) []Origin {
+	var out []Origin
+	for _, c := range p.Changes {
+		for _, x := range c.Causes {
+			out = append(out, Origin{Address: c.Addr.String(), Path: strings.TrimPrefix(value.PathString(x.Path), "."), File: x.File, Line: x.Line})
+		}
+	}
+	return out
+}
+
+// WriteOrigins writes a document with origins as JSON to a file.
+func WriteOrigins(path string, doc any) diag.List {
+	b, err := json.MarshalIndent(doc, "", "  ")
+	if err == nil {
+		err = atomicfile.Write(path, append(b, '\n'), 0o600)
+	}
+	if err != nil {
+		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the causes", "The file of -causes-out could not be written: %s.", err)
+	}
+	return nil
+}
+
+// A CauseGroup is one place that sets the same attribute of several objects.
+type CauseGroup struct {
+	Attribute string // a path without indexes of lists
+	File      string // "" if the values do not come from the configuration
+	Line      int
+	Objects   int
+	Units     []string
+}
+
+var indexes = regexp.MustCompile(`\[[0-9]+\]`)
+
+// GroupCauses groups the origins of units by place and attribute. Groups with more objects come
+// first.
+func GroupCauses(units []string, of func(unit string) []Origin) []CauseGroup {
+	type key struct {
+		attribute, file string
+		line            int
+	}
+	at := map[key]int{}
+	var out []CauseGroup
+	for _, u := range units {
+		seen := map[key]string{} // the last object that was counted: several elements of a list are one
+		for _, o := range of(u) {
+			k := key{indexes.ReplaceAllString(o.Path, ""), o.File, o.Line}
+			last, ok := seen[k]
+			if ok && last == o.Address {
+				continue
+			}
+			seen[k] = o.Address
+			i, have := at[k]
+			if !have {
+				i = len(out)
+				at[k] = i
+				out = append(out, CauseGroup{Attribute: k.attribute, File: k.file, Line: k.line})
+			}
+			out[i].Objects++
+			if !ok {
+				out[i].Units = append(out[i].Units, u)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b CauseGroup) int {
+		return cmp.Or(cmp.Compare(b.Objects, a.Objects), cmp.Compare(a.Attribute, b.Attribute), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	return out
+}
