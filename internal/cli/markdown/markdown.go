@@ -230,7 +230,7 @@ func (p *printer) table(t Table) {
 	p.leave(left, "row")
 }
 
-// shortest is the size of the smallest part of a detail that is worth showing, in bytes.
+// shortest is the size in bytes of the smallest part of a detail that is shown.
 const shortest = 2048
 
 func (p *printer) details(all []Detail) {

@@ -3,8 +3,8 @@ package view
 import (
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -53,7 +53,23 @@ type CauseGroup struct {
 	Units     []string
 }
 
-var indexes = regexp.MustCompile(`\[[0-9]+\]`)
+// withoutIndexes returns a path without indexes of lists, such as ingress.cidr for ingress[0].cidr.
+func withoutIndexes(path string) string {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(path, "[")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		if key, err := strconv.QuotedPrefix(rest); err == nil {
+			b.WriteString("[" + key)
+			path = rest[len(key):]
+			continue
+		}
+		_, path, _ = strings.Cut(rest, "]")
+	}
+}
 
 // GroupCauses groups the origins of units by place and attribute. Groups with more objects come
 // first.
@@ -67,7 +83,7 @@ func GroupCauses(units []string, of func(unit string) []Origin) []CauseGroup {
 	for _, u := range units {
 		seen := map[key]string{} // the last object that was counted: several elements of a list are one
 		for _, o := range of(u) {
-			k := key{indexes.ReplaceAllString(o.Path, ""), o.File, o.Line}
+			k := key{withoutIndexes(o.Path), o.File, o.Line}
 			last, ok := seen[k]
 			if ok && last == o.Address {
 				continue
