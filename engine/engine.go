@@ -46,6 +46,9 @@ type Engine struct {
 	tree *module.Tree
 	pool *manager.Pool
 
+	requiring sync.Once
+	required  map[addr.Provider][]config.Constraint // set by requiring
+
 	tables   sync.Mutex
 	planFns  map[string]function.Function
 	planTime time.Time
@@ -188,8 +191,14 @@ func (e *Engine) Static(ctx context.Context, value ValueFunc, x hcl.Expression) 
 }
 
 // Requirements returns the providers that the configuration requires, each with all its version
-// constraints.
+// constraints. The caller may change the map, but not the constraints.
 func (e *Engine) Requirements() map[addr.Provider][]config.Constraint {
+	e.requiring.Do(func() { e.required = e.requirements() })
+	return maps.Clone(e.required)
+}
+
+// requirements walks over all resources of the module tree.
+func (e *Engine) requirements() map[addr.Provider][]config.Constraint {
 	out := map[addr.Provider][]config.Constraint{}
 	seen := map[*config.Module]bool{}
 	e.tree.Walk(func(n *module.Node) {
@@ -201,8 +210,9 @@ func (e *Engine) Requirements() map[addr.Provider][]config.Constraint {
 			out[src] = append(out[src], cs...)
 		}
 	})
-	for _, cs := range out {
+	for src, cs := range out {
 		slices.SortFunc(cs, module.ByPlace)
+		out[src] = slices.Clip(cs) // a caller that appends gets a slice of its own
 	}
 	return out
 }
