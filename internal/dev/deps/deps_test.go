@@ -26,7 +26,7 @@ const groups = `
 	text:          addr source diag internal/lang/hclnative internal/lang/format
 	outside:       internal/net internal/settings
 	configuration: config demand
-	language:      schema provider event explanation internal/lang
+	language:      schema provider event explanation outline internal/lang
 	state:         state internal/state
 	providers:     internal/provider
 	plan:          plan internal/plan
@@ -184,8 +184,11 @@ const packageOrder = `
 	internal/lang/eval, event, internal/plan/refactoring < internal/plan/apply/provision;
 	internal/provider/resourceclient, internal/plan/imports, internal/plan/checks, internal/plan/apply/provision < internal/plan/apply;
 
+	addr, source < outline;
+	internal/lang/eval, schema, explanation, outline < internal/lang/outliner;
+
 	# the facade never imports unit.
-	internal/plan/planner, internal/plan/apply, internal/provider/provisioner, internal/plan/validate, internal/plan/planfile, internal/plan/relevantattrs, internal/lang/origin, internal/state/store/local,
+	internal/plan/planner, internal/plan/apply, internal/provider/provisioner, internal/plan/validate, internal/plan/planfile, internal/plan/relevantattrs, internal/lang/origin, internal/lang/outliner, internal/state/store/local,
 	  internal/provider/builtin, internal/provider/manager, internal/provider/install,
 	  internal/provider/rpc, internal/net/registry
 	< engine;
@@ -229,7 +232,9 @@ const packageOrder = `
 	  internal/workdir, internal/testrun
 	< internal/estate/run;
 	internal/net/registry, internal/workdir < internal/estate/modules;
-	internal/estate/check, internal/estate/run < internal/estate;
+	internal/estate/check, internal/estate/run, internal/lang/outliner < internal/estate;
+	internal/estate/discovery/git < internal/estate/revision;
+	internal/estate < internal/estate/affected;
 	internal/plan/planjson, diag, schema < internal/cli/view;
 	internal/base/digraph, plan < internal/cli/planhtml;
 	internal/settings/telemetry, internal/cli/view, internal/base/sys, config < internal/cli/report, internal/cli/interrupt;
@@ -248,7 +253,7 @@ const packageOrder = `
 	internal/state/backend/tfe, internal/cli/project < internal/cli/remoterun;
 	internal/cli/project < internal/cli/output, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/login, internal/cli/version, internal/cli/workspace;
-	internal/estate, internal/estate/modules, internal/cli/initialize, internal/cli/unitflags < internal/cli/units;
+	internal/estate/affected, internal/estate/revision, internal/estate/modules, internal/cli/initialize, internal/cli/unitflags < internal/cli/units;
 	internal/state/backend/doctor, internal/cli/units < internal/cli/backendcmd;
 	internal/base/digraph, internal/cli/units < internal/cli/inspect;
 	internal/base/readfile < internal/estate/catalog;
@@ -259,6 +264,7 @@ const packageOrder = `
 	internal/cli/unitview, internal/cli/project < internal/cli/savedplan;
 	internal/cli/planhtml, internal/cli/savedplan, internal/cli/unitview < internal/cli/planpage;
 	internal/cli/planpage, internal/cli/remoterun < internal/cli/planning, internal/cli/show;
+	internal/cli/units < internal/cli/affected;
 	internal/estate/placement, internal/cli/units, internal/cli/planpage, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/testrun/testfile < internal/cli/run;
 	internal/cli/run < internal/cli/stack;
 	internal/estate, internal/cli/project < internal/cli/help;
@@ -272,7 +278,7 @@ const packageOrder = `
 	internal/estate/estatetest, internal/cli/units < internal/cli/testcmd;
 	internal/cli/flags, internal/lang/format, internal/base/textdiff < internal/cli/fmtcmd;
 	internal/net/otlp, internal/cli/units < internal/cli/measure;
-	internal/cli/backendcmd, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
+	internal/cli/affected, internal/cli/backendcmd, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/providers, internal/cli/login, internal/cli/version, internal/cli/workspace,
 	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure, internal/cli/help, internal/cli/statecmd, internal/cli/fmtcmd, internal/cli/importcmd, internal/cli/console, internal/cli/metadata, internal/cli/testcmd, internal/cli/graph, internal/cli/execcmd, internal/cli/scaffold, internal/cli/catalog
 	< internal/cli;

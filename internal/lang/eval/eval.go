@@ -62,6 +62,9 @@ type Options struct {
 	// in references to the whole resource. In a refresh-only plan these are the instances in
 	// state. nil means none.
 	Kept func(*demand.Task, *Resource, *Instances) []NotWanted
+	// Estimating gives a block whose number of instances is unknown one instance that represents
+	// all, as Validating does. Otherwise an unknown number is an error.
+	Estimating bool
 	// Lenient turns failed conditions into warnings, as in a refresh-only plan.
 	Lenient bool
 	// Narrow does not read the references in the arguments of a module call without instances.

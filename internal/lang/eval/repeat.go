@@ -92,7 +92,7 @@ func (m *Module) expandCount(t *demand.Task, x *lang.Expr, what string) (expansi
 	case v.IsNull():
 		return bad("The given \"count\" argument value is null. An integer is required.")
 	case !v.IsKnown():
-		if m.ev.o.Validating {
+		if m.ev.o.Validating || m.ev.o.Estimating {
 			return m.unknownCount(), ds
 		}
 		if d := m.ev.deferral(t, at); d != nil {
@@ -153,7 +153,7 @@ func (m *Module) expandForEach(t *demand.Task, x *lang.Expr, what string) (expan
 	case !isMap && !isSet && ty != cty.DynamicPseudoType:
 		return bad("The given \"for_each\" argument value is unsuitable: the \"for_each\" argument must be a map, or set of strings, and you have provided a value of type %s.", ty.FriendlyName())
 	case !v.IsKnown() || isSet && !v.IsWhollyKnown():
-		if m.ev.o.Validating {
+		if m.ev.o.Validating || m.ev.o.Estimating {
 			return m.unknownKeys(), ds
 		}
 		if d := m.ev.deferral(t, at); d != nil {
@@ -222,7 +222,7 @@ func (m *Module) expandEnabled(t *demand.Task, x *lang.Expr, what string) (expan
 	case unmarked(v).IsNull():
 		problem = "is null; it must be true or false"
 	case !v.IsKnown():
-		if m.ev.o.Validating {
+		if m.ev.o.Validating || m.ev.o.Estimating {
 			return one, ds
 		}
 		if d := m.ev.deferral(t, at); d != nil {

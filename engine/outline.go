@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/demand"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/explanation"
+	"github.com/terrace-iac/terrace/internal/lang/eval"
+	"github.com/terrace-iac/terrace/internal/lang/origin"
+	"github.com/terrace-iac/terrace/internal/lang/outliner"
+	"github.com/terrace-iac/terrace/internal/plan/refactoring"
+	"github.com/terrace-iac/terrace/outline"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// OutlineOptions configures Outline. The zero value is usable.
+type OutlineOptions struct {
+	Explain ExplainOptions // State and Installed are not used
+	// Rename converts strings in values before they are compared, such as the path of a temporary
+	// directory. nil changes nothing.
+	Rename func(string) string
+	// Moved returns the address to which another revision moves an instance. nil means no moves.
+	Moved func(addr.Instance) addr.Instance
+	// Schema returns the schema of a provider without starting the provider, or nil if it is not
+	// available. The built-in provider is always available.
+	Schema func(addr.Provider) *schema.Provider
+}
+
+// An Outlined is the outline of an engine's configuration. Its methods must not be called
+// concurrently.
+type Outlined struct {
+	*outline.Outline
+	evaluation *outliner.Evaluation
+	explainer  *origin.Explainer
+	task       *demand.Task
+	graph      *demand.Graph
+}
+
+// Outline evaluates the configuration without state and without providers, and returns its content
+// with a fingerprint of each value.
+func (e *Engine) Outline(ctx context.Context, o OutlineOptions) (*Outlined, diag.List) {
+	vars, ds := e.inputsOrUnknown(o.Explain.Variables)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	builtin := e.schemas(ctx, nil)
+	schemas := func(a addr.Provider) *schema.Provider {
+		switch {
+		case a.IsBuiltIn():
+			return builtin(a)
+		case o.Schema != nil:
+			return o.Schema(a)
+		}
+		return nil
+	}
+	o.Explain.State = nil
+	x, _, ds := e.explainer(ctx, o.Explain)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	in := e.evaluation(vars, time.Time{}, true, false)
+	in.Phase, in.Estimating = outliner.Phase{Schemas: schemas}, true
+	graph := &demand.Graph{}
+	task := graph.Task(ctx)
+	x.Eval, x.Schema = eval.New(graph, in), schemas
+	oo := &outliner.Options{Rename: o.Rename, Moved: o.Moved, Schema: schemas, Given: outliner.Inputs(o.Explain.Unit)}
+	oo.Text = func(at source.Range) []byte {
+		for _, set := range []*source.Set{e.o.Set, o.Explain.UnitSet} {
+			if set == nil {
+				continue
+			}
+			if f := set.File(at.Filename); f != nil && at.End.Byte <= len(f.Bytes) && at.Start.Byte <= at.End.Byte {
+				return f.Bytes[at.Start.Byte:at.End.Byte]
+			}
+		}
+		return nil
+	}
+	of := outliner.Of(task, x.Eval, oo)
+	return &Outlined{Outline: of.Outline, evaluation: of, explainer: x, task: task, graph: graph}, nil
+}
+
+// MovedFrom returns the new addresses of those instances that moved blocks in the configuration
+// move, and of those that move because count was added to their block or removed from it.
+func (e *Engine) MovedFrom(x *Outlined, instances []addr.Instance) map[addr.Instance]addr.Instance {
+	d := state.New().Edit()
+	for _, a := range instances {
+		d.Apply(state.Change{Object: addr.Object{Instance: a}, New: &state.Object{JSON: []byte("{}")}})
+	}
+	moved, ds := refactoring.Apply(e.tree, x.explainer.Eval.ModuleOptions(), d.Freeze())
+	if ds.HasErrors() {
+		return nil // planning reports them
+	}
+	out := make(map[addr.Instance]addr.Instance, len(moved.From))
+	for now, was := range moved.From {
+		out[was] = now
+	}
+	return out
+}
+
+// Explain explains the value at ADDRESS[.PATH]. It never contains sensitive values.
+func (x *Outlined) Explain(address string) (*explanation.Explanation, diag.List) {
+	return x.explainer.Explain(x.task, address)
+}
+
+// Problems returns the errors of the evaluation.
+func (x *Outlined) Problems() diag.List { return x.graph.Diags().Errors() }
+
+// Why returns the reasons for which parts of an object are unknown, sorted.
+func (x *Outlined) Why(address string) []string { return x.evaluation.Why(address) }
+
+// Output returns the value of an output of the root module. Unknown parts of it have marks that
+// identify them to the outlines of units that read the output.
+func (x *Outlined) Output(name, unit string) cty.Value { return x.evaluation.Output(name, unit) }

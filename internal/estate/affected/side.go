@@ -1,0 +1,356 @@
+package affected
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/explanation"
+	"github.com/terrace-iac/terrace/outline"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// A Side is one revision of a directory of configuration.
+type Side struct {
+	*engine.Outlined
+	// Show returns the name of a file as it is shown, for source ranges. Explanations contain such
+	// names.
+	Show func(file string) string
+}
+
+// Instances returns the addresses of the resource instances.
+func (s *Side) Instances() (out []addr.Instance) {
+	for _, o := range s.Objects {
+		if o.Kind == outline.Resource {
+			out = append(out, o.Instance)
+		}
+	}
+	return out
+}
+
+// Compare returns the objects that differ between two revisions.
+func Compare(base, head *Side) []*Object {
+	c := &comparer{base: base, head: head, at: map[Cause]*Cause{}}
+	var out []*Object
+	for _, d := range outline.Compare(base.Outline, head.Outline) {
+		out = append(out, c.object(d))
+	}
+	for range len(c.open) { // an object may change because another one may change
+		before := len(c.open)
+		c.open = slices.DeleteFunc(c.open, func(f func() bool) bool { return f() })
+		if len(c.open) == before {
+			break
+		}
+	}
+	return out
+}
+
+// A comparer describes the differences between two revisions.
+type comparer struct {
+	base, head *Side
+	// at contains the causes of the objects that differ, by the position of their blocks.
+	at map[Cause]*Cause
+	// open contains functions that look for the causes of values which depend on other objects that
+	// differ. They return true if they found the cause.
+	open []func() bool
+}
+
+func (c *comparer) object(d outline.Difference) *Object {
+	o := &Object{Address: d.Addr, Was: d.Was, Kind: d.Kind, Action: d.Action}
+	switch d.Action {
+	case Added:
+		o.cause = c.presence(d.New, c.base, c.head, false)
+		c.note(d.New, o.cause)
+	case Removed:
+		o.cause = c.presence(d.Old, c.head, c.base, true)
+	case Moved:
+		o.cause = c.head.cause(d.New.At)
+	}
+	var why []string
+	for _, p := range d.Parts {
+		x := c.change(d, p)
+		if p.Action == MayChange {
+			if why == nil {
+				why = slices.Compact(slices.Sorted(slices.Values(slices.Concat(c.base.Why(d.Old.Addr), c.head.Why(d.New.Addr)))))
+			}
+			if x.Reasons = why; p.New != nil && len(p.New.Why) > 0 {
+				x.Reasons = p.New.Why
+			} else if p.Old != nil && len(p.Old.Why) > 0 {
+				x.Reasons = p.Old.Why
+			} else if len(why) == 0 {
+				x.Reasons = []string{"the value is not known before an apply"}
+			}
+		}
+		o.Changes = append(o.Changes, x)
+	}
+	return o
+}
+
+// note records the cause of an object that differs.
+func (c *comparer) note(o *outline.Object, cause *Cause) {
+	if at := c.head.cause(o.At); at != nil && cause != nil && c.at[*at] == nil {
+		c.at[*at] = cause
+	}
+}
+
+// cause returns the cause at a range without text.
+func (s *Side) cause(at source.Range) *Cause {
+	if at.Filename == "" {
+		return nil
+	}
+	return &Cause{File: s.Show(at.Filename), Line: at.Start.Line}
+}
+
+// change describes a part that differs.
+func (c *comparer) change(d outline.Difference, p outline.PartDifference) *Change {
+	out := &Change{Path: strings.TrimLeft(p.Path, " ."), Action: p.Action}
+	var old, now *explanation.Explanation
+	if p.Old != nil {
+		old = c.base.explain(d.Old, p.Old)
+	}
+	if p.New != nil {
+		now = c.head.explain(d.New, p.New)
+	}
+	for _, x := range []*explanation.Explanation{old, now} {
+		out.Sensitive = out.Sensitive || x != nil && x.Sensitive
+	}
+	if p.Old != nil && p.Old.Secret || p.New != nil && p.New.Secret {
+		out.Sensitive = true
+	}
+	if !out.Sensitive {
+		out.Before, out.before = shown(old)
+		out.After, out.after = shown(now)
+	}
+	out.cause = c.parting(old, now, 0)
+	if all := c.head.places(now); out.cause == nil && out.Sensitive && len(all) > 0 { // the texts that differ are hidden
+		last := all[len(all)-1]
+		out.cause = &Cause{File: last.File, Line: last.Line}
+	}
+	if out.cause == nil && p.New != nil {
+		out.cause = c.refer(p.New.Refs, 0)
+	}
+	if out.cause != nil {
+		c.note(d.New, out.cause)
+	} else {
+		c.open = append(c.open, func() bool {
+			x := c.provided(now, 0)
+			if x == nil {
+				return false
+			}
+			out.cause = x
+			c.note(d.New, x)
+			return true
+		})
+		switch {
+		case p.New != nil && p.New.At.Filename != "":
+			out.cause = c.head.cause(p.New.At)
+		case p.Old != nil && p.Old.At.Filename != "":
+			out.cause = c.base.cause(p.Old.At)
+			out.cause.Removed = true
+		default:
+			out.cause = c.repetition(d.Old, d.New)
+		}
+	}
+	if out.Sensitive && out.cause != nil {
+		out.cause.Before, out.cause.After = "", ""
+	}
+	return out
+}
+
+// repetition returns the cause of a difference in the number of instances.
+func (c *comparer) repetition(old, now *outline.Object) *Cause {
+	if old.Repeat == "" || now.Repeat == "" {
+		return c.head.cause(now.At)
+	}
+	if x := c.parting(c.base.at(old.Of+"."+old.Repeat), c.head.at(now.Of+"."+now.Repeat), 0); x != nil {
+		return x
+	}
+	return c.head.cause(now.At)
+}
+
+// presence returns the cause of an object that only one revision, has, contains.
+func (c *comparer) presence(o *outline.Object, without, has *Side, removed bool) *Cause {
+	if o.Kind == outline.Resource {
+		names := []string{}
+		if o.Repeat != "" {
+			names = append(names, o.Of+"."+o.Repeat)
+		}
+		for m := o.Instance.Module; m != ""; {
+			parent, last, ok := m.Parent()
+			if !ok {
+				break
+			}
+			prefix := ""
+			if parent != "" {
+				prefix = string(parent) + "."
+			}
+			switch last.Key.Kind {
+			case addr.IntKey:
+				names = append(names, prefix+"module."+last.Name+".count")
+			case addr.StringKey:
+				names = append(names, prefix+"module."+last.Name+".for_each")
+			}
+			m = parent
+		}
+		for _, name := range names {
+			x := c.parting(c.base.at(name), c.head.at(name), 0)
+			if x != nil && x.Before != "" && x.After != "" {
+				return x
+			}
+		}
+	}
+	x := has.cause(o.At)
+	if x != nil {
+		x.Removed = removed
+	}
+	return x
+}
+
+// explain returns the explanation of a part of an object, or nil if there is none.
+func (s *Side) explain(o *outline.Object, p *outline.Part) *explanation.Explanation {
+	if p.Fixed || p.Secret {
+		return nil
+	}
+	path := p.Path
+	if rest, ok := strings.CutPrefix(path, " "); ok {
+		path = "." + rest
+	}
+	address := o.Addr
+	if o.Was != "" {
+		address = o.Was
+	}
+	return s.at(address + path)
+}
+
+// at returns the explanation of an address, or nil if there is none.
+func (s *Side) at(address string) *explanation.Explanation {
+	x, ds := s.Explain(address)
+	if ds.HasErrors() {
+		return nil
+	}
+	return x
+}
+
+// maxFollowed is the number of references that are followed from a computed value to the cause.
+const maxFollowed = 8
+
+// parting returns the first step in which two explanations differ, or nil if there is none.
+func (c *comparer) parting(old, now *explanation.Explanation, depth int) *Cause {
+	if now == nil && old == nil {
+		return nil
+	}
+	a, b := c.base.places(old), c.head.places(now)
+	i := 0
+	for i < len(a) && i < len(b) && a[i].File == b[i].File && a[i].text == b[i].text {
+		i++
+	}
+	switch {
+	case i < len(a) && i < len(b):
+		return &Cause{File: b[i].File, Line: b[i].Line, Before: a[i].text, After: b[i].text}
+	case i < len(b):
+		return &Cause{File: b[i].File, Line: b[i].Line, After: b[i].text}
+	case i < len(a):
+		return &Cause{File: a[i].File, Line: a[i].Line, Before: a[i].text, Removed: true}
+	}
+	if depth >= maxFollowed || old == nil {
+		return nil
+	}
+	if n := len(b); n > 0 && b[n-1].text == "" { // the line that differs is not shown, since it has other values too
+		return &Cause{File: b[n-1].File, Line: b[n-1].Line}
+	}
+	return c.refer(references(now), depth)
+}
+
+// references returns the addresses to which the last step of an explanation refers.
+func references(x *explanation.Explanation) (out []string) {
+	if x == nil || len(x.Steps) == 0 {
+		return nil
+	}
+	for _, f := range x.Steps[len(x.Steps)-1].From {
+		out = append(out, f.Address)
+	}
+	return out
+}
+
+// provided returns the cause of the first object that differs and whose provider determines the
+// value, or a part of it. It is nil if there is none.
+func (c *comparer) provided(x *explanation.Explanation, depth int) *Cause {
+	if x == nil || len(x.Steps) == 0 || depth > maxFollowed {
+		return nil
+	}
+	if last := x.Steps[len(x.Steps)-1]; last.Kind == explanation.Provider && last.At != nil {
+		return c.at[Cause{File: last.At.File, Line: last.At.Line}]
+	}
+	for _, address := range references(x) {
+		if found := c.provided(c.head.at(address), depth+1); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// refer returns the first step in which the explanations of values differ, or nil if there is none.
+func (c *comparer) refer(addresses []string, depth int) *Cause {
+	for _, address := range addresses {
+		o, n := c.base.at(address), c.head.at(address)
+		if o != nil && n != nil && o.Value != cty.NilVal && n.Value != cty.NilVal && o.Value.RawEquals(n.Value) {
+			continue
+		}
+		if x := c.parting(o, n, depth+1); x != nil {
+			return x
+		}
+	}
+	return nil
+}
+
+// A place is a place of an explanation with the text that sets the value.
+type place struct {
+	*explanation.SourceLine
+	text string
+}
+
+// places returns the places of an explanation in files.
+func (s *Side) places(x *explanation.Explanation) (out []place) {
+	if x == nil {
+		return nil
+	}
+	for _, step := range x.Steps {
+		if step.At == nil || step.At.File == "" {
+			continue
+		}
+		text := step.At.Part
+		if text == "" {
+			text = step.At.Source
+		}
+		out = append(out, place{step.At, strings.Join(strings.Fields(text), " ")})
+	}
+	return out
+}
+
+// shown returns the value of an explanation as JSON and as text, or nothing if it is not known.
+func shown(x *explanation.Explanation) (json.RawMessage, string) {
+	if x == nil || x.Value == cty.NilVal {
+		return nil, ""
+	}
+	raw, err := ctyjson.Marshal(x.Value, x.Value.Type())
+	if err != nil {
+		return nil, ""
+	}
+	return raw, oneLine(string(hclwrite.TokensForValue(x.Value).Bytes()))
+}
+
+// maxText is the number of characters of a value that are shown in a line.
+const maxText = 60
+
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > maxText {
+		return string(r[:maxText-1]) + "…"
+	}
+	return s
+}

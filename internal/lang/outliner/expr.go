@@ -1,0 +1,726 @@
+package outliner
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/demand"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/explanation"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/internal/lang/eval"
+	"github.com/terrace-iac/terrace/outline"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// # Fingerprints of expressions
+//
+// The fingerprint of a known value is computed from the value. The fingerprint of an unknown value
+// is computed from its definition: the expression, in which every known part is replaced by its
+// value, and every reference by the fingerprint of its target. A reference ends at an object whose
+// value only a provider knows; its fingerprint is that of the object's configuration. Two unknown
+// values with equal fingerprints are therefore the same value. The text of an expression counts
+// without comments and white space, and references, parentheses and object constructors are
+// transparent, so that a value that only passes through another name keeps its fingerprint.
+
+// maxDepth is the number of nested definitions after which a fingerprint no longer follows
+// references. Real configurations stay far below it.
+const maxDepth = 20_000
+
+// A frame is the environment of an expression.
+type frame struct {
+	mod   *eval.Module // nil in a unit file
+	scope lang.Scope
+	unit  explanation.Scope // nil in a module
+
+	// Of a repeated block: the argument that repeats it, its frame, and the key of the instance.
+	repeat hcl.Expression
+	in     *frame
+	key    cty.Value // cty.NilVal if it is unknown
+
+	loops []*loop // iterators of dynamic blocks, innermost last
+	self  string  // address of the object that self refers to
+}
+
+// A loop is the iterator of a dynamic block.
+type loop struct {
+	name    string
+	forEach hcl.Expression
+	in      *frame
+	key     cty.Value // cty.NilVal if it is unknown
+}
+
+// A printer computes fingerprints in one task.
+type printer struct {
+	t     *demand.Task
+	o     *Options
+	memo  map[any]result // by what is computed once
+	depth int
+	// exact is true if the last fingerprint is that of a value.
+	exact bool
+	// why receives the reasons for which values are unknown. nil: they are not collected.
+	why map[string]bool
+}
+
+type result struct {
+	outline.Print
+	exact bool
+}
+
+// made returns the fingerprint of a definition.
+func (p *printer) made(d *digest) outline.Print {
+	p.exact = false
+	return d.sum()
+}
+
+// once computes the fingerprint of something that many expressions refer to.
+func (p *printer) once(key any, f func() outline.Print) outline.Print {
+	if v, ok := p.memo[key]; ok {
+		p.exact = v.exact
+		return v.Print
+	}
+	p.memo[key] = result{newDigest("cycle").sum(), false} // for a reference to itself, which is an error elsewhere
+	v := f()
+	p.memo[key] = result{v, p.exact}
+	return v
+}
+
+func (p *printer) because(text string) {
+	if p.why != nil {
+		p.why[text] = true
+	}
+}
+
+func (p *printer) eval(f *frame, x hcl.Expression) (cty.Value, diag.List) {
+	if f.unit != nil {
+		return f.unit.Eval(x, nil)
+	}
+	if f.scope == nil {
+		v, diags := x.Value(nil)
+		return v, diag.FromHCL(diags)
+	}
+	return lang.Eval(p.t, f.scope, x, cty.DynamicPseudoType)
+}
+
+func (p *printer) value(v cty.Value) outline.Print {
+	p.exact = true
+	return ofValue(v, p.o.Rename)
+}
+
+// expr returns the fingerprint of the part of an expression at a path.
+func (p *printer) expr(f *frame, x hcl.Expression, path []step) outline.Print {
+	v, ds := p.eval(f, x)
+	if !ds.HasErrors() {
+		if v, ok := part(v, path); ok && v.IsWhollyKnown() {
+			return p.value(v)
+		}
+	}
+	return p.definition(f, x, path)
+}
+
+// definition returns the fingerprint of an unknown part of an expression.
+func (p *printer) definition(f *frame, x hcl.Expression, path []step) outline.Print {
+	if p.depth++; p.depth > maxDepth {
+		p.depth--
+		return p.made(newDigest("deep"))
+	}
+	defer func() { p.depth-- }()
+	switch x := unwrap(x).(type) {
+	case *hclsyntax.ScopeTraversalExpr:
+		if ref, ok := steps(x.Traversal); ok {
+			return p.reference(f, x, slices.Concat(ref, path))
+		}
+	case *hclsyntax.RelativeTraversalExpr:
+		if more, ok := steps(x.Traversal); ok {
+			return p.expr(f, x.Source, slices.Concat(more, path))
+		}
+	case *hclsyntax.IndexExpr:
+		key, ds := p.eval(f, x.Key)
+		if !ds.HasErrors() && key.IsKnown() && !key.IsMarked() && !key.IsNull() && key.Type().IsPrimitiveType() {
+			return p.expr(f, x.Collection, slices.Concat([]step{key}, path))
+		}
+	case *hclsyntax.ConditionalExpr:
+		c, ds := p.eval(f, x.Condition)
+		if c, _ = c.Unmark(); !ds.HasErrors() && c.IsKnown() && !c.IsNull() && c.Type() == cty.Bool {
+			if c.True() {
+				return p.expr(f, x.TrueResult, path)
+			}
+			return p.expr(f, x.FalseResult, path)
+		}
+		d := newDigest("if").text(pathText(path)).print(p.expr(f, x.Condition, nil))
+		return p.made(d.print(p.expr(f, x.TrueResult, path)).print(p.expr(f, x.FalseResult, path)))
+	case *hclsyntax.ObjectConsExpr:
+		return p.object(f, x, path)
+	case *hclsyntax.TupleConsExpr:
+		if len(path) > 0 {
+			if i, ok := keyIndex(path[0]); ok && i < len(x.Exprs) {
+				return p.expr(f, x.Exprs[i], path[1:])
+			}
+		} else {
+			d, exact := newDigest("list").number(len(x.Exprs)), true
+			for _, el := range x.Exprs {
+				d.print(p.expr(f, el, nil))
+				exact = exact && p.exact
+			}
+			p.exact = exact
+			return d.sum()
+		}
+	case *hclsyntax.TemplateExpr:
+		d := newDigest("template").number(len(x.Parts))
+		for _, el := range x.Parts {
+			d.print(p.expr(f, el, nil))
+		}
+		return p.made(d)
+	case *hclsyntax.BinaryOpExpr:
+		return p.made(newDigest("binary").text(p.text(x)).print(p.expr(f, x.LHS, nil)).print(p.expr(f, x.RHS, nil)))
+	case *hclsyntax.FunctionCallExpr:
+		name := strings.TrimPrefix(x.Name, "core::")
+		switch name {
+		case "timestamp", "uuid", "bcrypt", "plantimestamp", "run_cmd", "sops_decrypt_file":
+			p.because("the result of " + name + " is not known before a run")
+		}
+		switch name {
+		case "sensitive", "nonsensitive", "ephemeralasnull":
+			if len(x.Args) == 1 {
+				return p.expr(f, x.Args[0], path)
+			}
+		}
+		d := newDigest("call").text(name).text(pathText(path)).number(len(x.Args))
+		if x.ExpandFinal {
+			d.text("...")
+		}
+		for _, a := range x.Args {
+			d.print(p.expr(f, a, nil))
+		}
+		return p.made(d)
+	}
+	return p.generic(f, x, path)
+}
+
+// object returns the fingerprint of an object constructor.
+func (p *printer) object(f *frame, x *hclsyntax.ObjectConsExpr, path []step) outline.Print {
+	type item struct {
+		key   string
+		value hcl.Expression
+	}
+	items := make([]item, 0, len(x.Items))
+	for _, i := range x.Items {
+		k, ds := p.eval(f, i.KeyExpr)
+		if k, _ = k.Unmark(); ds.HasErrors() || !k.IsKnown() || k.IsNull() || !k.Type().IsPrimitiveType() {
+			return p.generic(f, x, path)
+		}
+		text, err := convertString(k)
+		if err != nil {
+			return p.generic(f, x, path)
+		}
+		items = append(items, item{text, i.ValueExpr})
+	}
+	if len(path) > 0 {
+		for _, i := range slices.Backward(items) {
+			if i.key == keyText(path[0]) {
+				return p.expr(f, i.value, path[1:])
+			}
+		}
+		return p.generic(f, x, path)
+	}
+	slices.SortStableFunc(items, func(a, b item) int { return cmp.Compare(a.key, b.key) })
+	d, exact := newDigest("map").number(len(items)), true
+	for _, i := range items {
+		if p.o.Rename != nil {
+			i.key = p.o.Rename(i.key)
+		}
+		d.text(i.key).print(p.expr(f, i.value, nil))
+		exact = exact && p.exact
+	}
+	p.exact = exact
+	return d.sum()
+}
+
+// generic returns the fingerprint of an expression from its text and its references.
+func (p *printer) generic(f *frame, x hcl.Expression, path []step) outline.Print {
+	if pairs, diags := hcl.ExprMap(x); !diags.HasErrors() && len(path) > 0 {
+		for _, pair := range pairs {
+			k, ds := p.eval(f, pair.Key)
+			if k, _ = k.Unmark(); !ds.HasErrors() && k.IsKnown() && !k.IsNull() && k.Type() == cty.String && k.AsString() == keyText(path[0]) {
+				return p.expr(f, pair.Value, path[1:])
+			}
+		}
+	}
+	d := newDigest("text").text(p.text(x)).text(pathText(path))
+	for _, ref := range x.Variables() {
+		d.print(p.traversal(f, ref))
+	}
+	return p.made(d)
+}
+
+// traversal returns the fingerprint of a reference.
+func (p *printer) traversal(f *frame, ref hcl.Traversal) outline.Print {
+	return p.expr(f, &hclsyntax.ScopeTraversalExpr{Traversal: ref, SrcRange: ref.SourceRange()}, nil)
+}
+
+// unresolved returns the fingerprint of a reference that leads to no definition.
+func (p *printer) unresolved(path []step) outline.Print {
+	return p.made(newDigest("reference").text(pathText(path)))
+}
+
+// reference returns the fingerprint of an unknown value that a reference names.
+func (p *printer) reference(f *frame, x hcl.Expression, path []step) outline.Print {
+	root := keyText(path[0])
+	for _, l := range slices.Backward(f.loops) {
+		if l.name == root {
+			return p.repeated(l.in, l.forEach, l.key, path[1:])
+		}
+	}
+	if f.unit != nil {
+		return p.inUnit(f, x, path)
+	}
+	if f.mod == nil || len(path) < 2 {
+		return p.unresolved(path)
+	}
+	name, rest := keyText(path[1]), path[2:]
+	switch root {
+	case "local":
+		l := f.mod.Node.Config.Locals[name]
+		if l == nil || l.Value == nil {
+			return p.unresolved(path)
+		}
+		at := moduleFrame(f.mod)
+		if len(rest) > 0 {
+			return p.expr(at, l.Value.Expr, rest)
+		}
+		return p.once(l2{f.mod, l}, func() outline.Print { return p.expr(at, l.Value.Expr, nil) })
+	case "var":
+		return p.variable(f.mod, name, rest)
+	case "module":
+		return p.module(f.mod, name, rest)
+	case "each", "count":
+		if f.repeat == nil {
+			return p.unresolved(path)
+		}
+		return p.repeated(f.in, f.repeat, f.key, path[1:])
+	case "self":
+		return p.made(newDigest("self").text(f.self).text(pathText(path[1:])))
+	case "path", "terraform", "tofu":
+		return p.unresolved(path)
+	}
+	return p.resource(f.mod, path)
+}
+
+// l2 identifies a definition in a module instance.
+type l2 struct{ mod, of any }
+
+// repeated returns the fingerprint of each.value and the like. path begins with key, value or index.
+func (p *printer) repeated(f *frame, x hcl.Expression, key cty.Value, path []step) outline.Print {
+	if len(path) > 0 && keyText(path[0]) == "value" && key != cty.NilVal {
+		return p.expr(f, x, slices.Concat([]step{key}, path[1:]))
+	}
+	return p.made(newDigest("each").text(pathText(path)).print(p.expr(f, x, nil)))
+}
+
+// variable returns the fingerprint of an unknown variable.
+func (p *printer) variable(m *eval.Module, name string, path []step) outline.Print {
+	v := m.Node.Config.Variables[name]
+	if v == nil {
+		return p.unresolved([]step{cty.StringVal(name)})
+	}
+	if m.Parent() == nil {
+		if p.o.Given != nil {
+			if f, x, more, ok := p.o.Given(name, path); ok {
+				return p.expr(f.frame, x, more)
+			}
+		}
+		p.because("the variable " + name + " has no value")
+		return p.made(newDigest("variable").text(name).text(pathText(path)))
+	}
+	call := m.CalledBy().Config()
+	s := m.Parent().Node.Config.Setting(call.Body, name)
+	if s == nil {
+		return p.unresolved([]step{cty.StringVal(name)})
+	}
+	x := p.expr(inputFrame(m), s.Expr, path)
+	if v.Type == cty.DynamicPseudoType || len(path) > 0 {
+		return x
+	}
+	return p.made(newDigest("convert").text(v.Type.FriendlyNameForConstraint()).print(x))
+}
+
+// module returns the fingerprint of an unknown output of a module call, or of all of its outputs.
+func (p *printer) module(m *eval.Module, name string, path []step) outline.Print {
+	call := m.Call(name)
+	if call == nil {
+		return p.unresolved([]step{cty.StringVal(name)})
+	}
+	if call.Node == nil {
+		p.because(call.Addr() + " is not installed")
+		return p.made(newDigest("not installed").text(pathText(path)).print(p.missing(call)))
+	}
+	ch, ok := call.Children(p.t)
+	if !ok {
+		return p.unresolved(path)
+	}
+	var child *eval.Module
+	switch {
+	case ch.Unknown && len(ch.All) == 1 && len(path) > 0:
+		child, path = ch.All[0], path[1:]
+	case ch.Form == eval.One && len(ch.All) == 1:
+		child = ch.All[0]
+	case len(path) > 0:
+		k, err := addr.KeyFromValue(path[0])
+		if err == nil {
+			child = ch.Get(k)
+		}
+		path = path[1:]
+	default:
+		d := newDigest("modules").number(len(ch.All))
+		for _, c := range ch.All {
+			d.text(string(c.Addr)).print(p.outputs(c))
+		}
+		return p.made(p.times(d, m, call.Config().Repeat))
+	}
+	if child == nil {
+		return p.unresolved(path)
+	}
+	if len(path) == 0 {
+		return p.outputs(child)
+	}
+	x := p.output(child, keyText(path[0]), path[1:])
+	if ch.Unknown {
+		return p.made(p.times(newDigest("some").print(x), m, call.Config().Repeat))
+	}
+	return x
+}
+
+// times adds the argument that repeats a block.
+func (p *printer) times(d *digest, m *eval.Module, r config.Repeat) *digest {
+	if s := repetition(r); s != nil {
+		d.print(p.expr(moduleFrame(m), s.Expr, nil))
+	}
+	return d
+}
+
+func (p *printer) outputs(m *eval.Module) outline.Print {
+	return p.once(l2{m, "outputs"}, func() outline.Print {
+		d := newDigest("outputs")
+		for _, name := range m.Outputs() {
+			d.text(name).print(p.output(m, name, nil))
+		}
+		return p.made(d)
+	})
+}
+
+func (p *printer) output(m *eval.Module, name string, path []step) outline.Print {
+	o := m.Node.Config.Outputs[name]
+	if o == nil || o.Value == nil {
+		return p.unresolved([]step{cty.StringVal(name)})
+	}
+	return p.expr(moduleFrame(m), o.Value.Expr, path)
+}
+
+// missing returns the fingerprint of the call of a module that is not installed.
+func (p *printer) missing(call *eval.Call) outline.Print {
+	return p.once(l2{call, "missing"}, func() outline.Print {
+		d := newDigest("call")
+		cfg := call.Config()
+		f := p.callFrame(call)
+		for _, s := range []*config.Setting{cfg.Source, cfg.Version} {
+			if s != nil {
+				d.print(p.expr(moduleFrame(call.Module()), s.Expr, nil))
+			}
+		}
+		for _, b := range p.body(f, call.Module().Node.Config, cfg.Body, nil, "") {
+			d.text(b.Path).print(b.Print)
+		}
+		return p.made(p.times(d, call.Module(), cfg.Repeat))
+	})
+}
+
+// resource returns the fingerprint of an unknown value of a resource.
+func (p *printer) resource(m *eval.Module, path []step) outline.Print {
+	a := addr.Resource{}
+	used := 2
+	switch keyText(path[0]) {
+	case "data":
+		a.Mode, used = addr.Data, 3
+	case "ephemeral":
+		a.Mode, used = addr.Ephemeral, 3
+	case "resource":
+		used = 3
+	}
+	if len(path) < used {
+		return p.unresolved(path)
+	}
+	a.Type, a.Name = keyText(path[used-2]), keyText(path[used-1])
+	rest := path[used:]
+	r := m.Resource(a)
+	if r == nil {
+		return p.unresolved(path)
+	}
+	in, ok := r.Instances(p.t)
+	if !ok {
+		return p.made(newDigest("failed").text(r.Addr().String()))
+	}
+	var d *eval.Desired
+	switch {
+	case in.Unknown && in.Form != eval.One && len(in.All) == 1 && len(rest) > 0:
+		d, rest = in.All[0], rest[1:]
+	case in.Form == eval.One && len(in.All) == 1:
+		d = in.All[0]
+	case len(rest) > 0:
+		if k, err := addr.KeyFromValue(rest[0]); err == nil {
+			d = in.Get(k)
+		}
+		rest = rest[1:]
+	default:
+		all := newDigest("resources").number(len(in.All))
+		for _, d := range in.All {
+			all.print(p.instance(d))
+		}
+		return p.made(p.times(all, m, r.Config().Repeat))
+	}
+	if d == nil {
+		return p.unresolved(path)
+	}
+	x := p.attribute(d, rest)
+	if in.Unknown {
+		return p.made(p.times(newDigest("some").print(x), m, r.Config().Repeat))
+	}
+	return x
+}
+
+// attribute returns the fingerprint of an unknown part of an instance.
+func (p *printer) attribute(d *eval.Desired, path []step) outline.Print {
+	if len(path) == 0 {
+		return p.instance(d)
+	}
+	if s := d.Resource.Mod.Node.Config.Setting(d.Resource.Config().Body, keyText(path[0])); s != nil {
+		f := desiredFrame(d)
+		if v, ds := p.eval(f, s.Expr); ds.HasErrors() || !isNull(v) {
+			return p.expr(f, s.Expr, path[1:])
+		}
+	}
+	p.because(p.o.address(d) + "." + keyText(path[0]) + " is known after apply")
+	return p.made(newDigest("computed").text(pathText(path)).print(p.instance(d)))
+}
+
+// instance returns the fingerprint of the configuration of an instance.
+func (p *printer) instance(d *eval.Desired) outline.Print {
+	return p.once(d, func() outline.Print {
+		x := newDigest("instance").text(p.o.address(d)).text(d.Resource.Provider().String())
+		for _, b := range p.arguments(d) {
+			x.text(b.Path).print(b.Print)
+		}
+		return p.made(x)
+	})
+}
+
+// inUnit returns the fingerprint of a reference in a unit file.
+func (p *printer) inUnit(f *frame, x hcl.Expression, path []step) outline.Print {
+	way, ok := f.unit.Follow(traversal(path))
+	if ok && way.Next != nil {
+		if next, ok := steps(way.Next.Path); ok {
+			return p.expr(&frame{unit: way.Next.In}, way.Next.Expr, next)
+		}
+	}
+	v, ds := p.eval(f, x)
+	if !ds.HasErrors() {
+		if v, ok := part(v, path[min(len(path), refLength(x)):]); ok {
+			if marks := Identities(v); len(marks) > 0 {
+				d := newDigest("outputs of units")
+				for _, m := range marks {
+					d.print(m.Print)
+					p.because(m.Name + " is known after apply")
+				}
+				return p.made(d)
+			}
+		}
+	}
+	return p.unresolved(path)
+}
+
+// refLength returns the number of steps of a reference.
+func refLength(x hcl.Expression) int {
+	if s, ok := x.(*hclsyntax.ScopeTraversalExpr); ok {
+		return len(s.Traversal)
+	}
+	return 0
+}
+
+// An Identity is the mark of an unknown output of a unit: it identifies the value.
+type Identity struct {
+	Name  string // such as "the output id of net"
+	Print outline.Print
+}
+
+// Identities returns the identities of unknown values in v, sorted.
+func Identities(v cty.Value) (out []Identity) {
+	_, paths := v.UnmarkDeepWithPaths()
+	seen := map[Identity]bool{}
+	for _, p := range paths {
+		for m := range p.Marks {
+			if id, ok := m.(Identity); ok && !seen[id] {
+				seen[id] = true
+				out = append(out, id)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Identity) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), slices.Compare(a.Print[:], b.Print[:]))
+	})
+	return out
+}
+
+// text returns the text of an expression without comments and white space.
+func (p *printer) text(x hcl.Expression) string {
+	at := x.Range()
+	if b, ok := x.(*hclsyntax.BinaryOpExpr); ok { // the operator is the text between the operands
+		at.Start, at.End = b.LHS.Range().End, b.RHS.Range().Start
+	}
+	return tokens(p.o.Text(at), at)
+}
+
+func tokens(src []byte, at source.Range) string {
+	if len(src) == 0 {
+		return at.String()
+	}
+	all, diags := hclsyntax.LexExpression(src, at.Filename, hcl.InitialPos)
+	if diags.HasErrors() {
+		return string(src)
+	}
+	var b strings.Builder
+	for _, t := range all {
+		switch t.Type {
+		case hclsyntax.TokenComment, hclsyntax.TokenNewline, hclsyntax.TokenEOF:
+		default:
+			b.Write(t.Bytes)
+			b.WriteByte(' ')
+		}
+	}
+	return b.String()
+}
+
+// unwrap removes wrappers that do not change the value of an expression.
+func unwrap(x hcl.Expression) hcl.Expression {
+	for {
+		switch w := x.(type) {
+		case *lang.Expr:
+			x = w.Expression
+		case *hclsyntax.ParenthesesExpr:
+			x = w.Expression
+		case *hclsyntax.TemplateWrapExpr:
+			x = w.Wrapped
+		case *hclsyntax.ObjectConsKeyExpr:
+			x = w.Wrapped
+		case hclsyntax.Expression:
+			return x
+		case interface{ UnwrapExpression() hcl.Expression }:
+			x = w.UnwrapExpression()
+		default:
+			return x
+		}
+	}
+}
+
+// steps converts a traversal to steps. ok is false for splats and for unknown, null or marked keys.
+func steps(t hcl.Traversal) (out []step, ok bool) {
+	for _, s := range t {
+		switch s := s.(type) {
+		case hcl.TraverseRoot:
+			out = append(out, cty.StringVal(s.Name))
+		case hcl.TraverseAttr:
+			out = append(out, cty.StringVal(s.Name))
+		case hcl.TraverseIndex:
+			if s.Key.IsNull() || !s.Key.IsKnown() || s.Key.IsMarked() {
+				return out, false
+			}
+			out = append(out, s.Key)
+		default:
+			return out, false
+		}
+	}
+	return out, true
+}
+
+// traversal converts steps to an absolute reference.
+func traversal(path []step) hcl.Traversal {
+	out := make(hcl.Traversal, 0, len(path))
+	for i, s := range path {
+		switch {
+		case i == 0:
+			out = append(out, hcl.TraverseRoot{Name: keyText(s)})
+		case s.Type() == cty.String && hclsyntax.ValidIdentifier(s.AsString()):
+			out = append(out, hcl.TraverseAttr{Name: s.AsString()})
+		default:
+			out = append(out, hcl.TraverseIndex{Key: s})
+		}
+	}
+	return out
+}
+
+func moduleFrame(m *eval.Module) *frame { return &frame{mod: m, scope: m} }
+
+// inputFrame returns the frame of the inputs of a module instance.
+func inputFrame(m *eval.Module) *frame {
+	f := &frame{mod: m.Parent(), scope: m.CallScope(), in: moduleFrame(m.Parent())}
+	if s := repetition(m.CalledBy().Config().Repeat); s != nil {
+		f.repeat = s.Expr
+	}
+	if all := m.Addr.Steps(); len(all) > 0 {
+		f.key = all[len(all)-1].Key.Value()
+	}
+	return f
+}
+
+// callFrame returns the frame of the inputs of a call without a certain instance.
+func (p *printer) callFrame(call *eval.Call) *frame {
+	f := &frame{mod: call.Module(), scope: call.AnyScope(), in: moduleFrame(call.Module())}
+	if s := repetition(call.Config().Repeat); s != nil {
+		f.repeat = s.Expr
+	}
+	return f
+}
+
+// desiredFrame returns the frame of the arguments of an instance.
+func desiredFrame(d *eval.Desired) *frame {
+	f := &frame{mod: d.Resource.Mod, scope: d.Scope(cty.NilVal), in: moduleFrame(d.Resource.Mod), key: d.Key().Value()}
+	if s := repetition(d.Resource.Config().Repeat); s != nil {
+		f.repeat = s.Expr
+	}
+	return f
+}
+
+// repetition returns the argument that repeats a block, or nil.
+func repetition(r config.Repeat) *config.Setting {
+	if r.ForEach != nil {
+		return r.ForEach
+	}
+	return r.Count
+}
+
+func isNull(v cty.Value) bool {
+	v, _ = v.Unmark()
+	return v.IsKnown() && v.IsNull()
+}
+
+// A Frame is the environment of an expression that gives a value to a root variable.
+type Frame struct{ frame *frame }
+
+// UnitFrame returns the Frame of expressions in a unit file.
+func UnitFrame(s explanation.Scope) Frame { return Frame{&frame{unit: s}} }
+
+// schemaOf returns the schema of a resource, or nil if it is not available.
+func (o *Options) schemaOf(a addr.Provider, mode addr.Mode, typ string) *schema.Resource {
+	if o.Schema == nil {
+		return nil
+	}
+	if s := o.Schema(a); s != nil {
+		return s.Resource(mode, typ)
+	}
+	return nil
+}

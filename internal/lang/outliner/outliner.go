@@ -1,0 +1,482 @@
+// Package outliner computes the outline of a module tree: the list of its objects with a fingerprint
+// of each argument.
+//
+// Main types: Options and Evaluation. The one rule: it evaluates without providers and state, and
+// two unknown values have the same fingerprint only if their definitions have the same value.
+package outliner
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/demand"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/explanation"
+	"github.com/terrace-iac/terrace/internal/lang/eval"
+	"github.com/terrace-iac/terrace/outline"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// Options configures Of. Text is required.
+type Options struct {
+	// Text returns the source text in a range, or nil.
+	Text func(source.Range) []byte
+	// Rename converts strings in values before they are compared, such as the path of a temporary
+	// directory. nil changes nothing.
+	Rename func(string) string
+	// Moved returns the address to which another revision moves an instance. nil means no moves.
+	Moved func(addr.Instance) addr.Instance
+	// Given returns the expression that gives an unknown value to a part of a root variable, with
+	// the rest of the path. nil means that unknown variables have no definition.
+	Given func(name string, path []cty.Value) (f Frame, x hcl.Expression, rest []cty.Value, ok bool)
+	// Schema returns the schema of a provider, or nil if it is not available.
+	Schema func(addr.Provider) *schema.Provider
+}
+
+func (o *Options) address(d *eval.Desired) string {
+	if o.Moved != nil {
+		return o.Moved(d.Addr()).String()
+	}
+	return d.Addr().String()
+}
+
+// Of returns the outline of an evaluation, which must use Phase and set eval.Options.Estimating.
+func Of(t *demand.Task, ev *eval.Evaluator, o *Options) *Evaluation {
+	p := &printer{t: t, o: o, memo: map[any]result{}}
+	out := &outline.Outline{Outputs: map[string]outline.Print{}}
+	c := collector{p: p, out: out}
+	c.module(ev.Root)
+	c.settings(ev.Root)
+	for _, name := range ev.Root.Outputs() {
+		out.Outputs[name] = p.output(ev.Root, name, nil)
+	}
+	slices.SortStableFunc(out.Objects, func(a, b *outline.Object) int { return cmp.Compare(a.Addr, b.Addr) })
+	return &Evaluation{out, ev, o, t}
+}
+
+// An Evaluation is an outline with the evaluation that it describes.
+type Evaluation struct {
+	*outline.Outline
+	evaluator *eval.Evaluator
+	options   *Options
+	task      *demand.Task
+}
+
+// Why returns the reasons for which parts of an object are unknown, sorted.
+func (x *Evaluation) Why(address string) []string {
+	p := &printer{t: x.task, o: x.options, memo: map[any]result{}, why: map[string]bool{}}
+	c := collector{p: p, out: &outline.Outline{}, only: address}
+	c.module(x.evaluator.Root)
+	return slices.Sorted(maps.Keys(p.why))
+}
+
+// Output returns the value of a root output. Each unknown part is marked with its Identity, for the
+// units that read the output. unit is the name of the unit that has the output.
+func (x *Evaluation) Output(name, unit string) cty.Value {
+	v, ok := x.evaluator.Root.Output(x.task, name)
+	if !ok {
+		v = cty.DynamicVal
+	}
+	if v.IsWhollyKnown() {
+		return v
+	}
+	p := &printer{t: x.task, o: x.options, memo: map[any]result{}}
+	out, err := cty.Transform(v, func(path cty.Path, v cty.Value) (cty.Value, error) {
+		if bare, _ := v.Unmark(); bare.IsKnown() {
+			return v, nil
+		}
+		var keys []step
+		for _, s := range path {
+			switch s := s.(type) {
+			case cty.GetAttrStep:
+				keys = append(keys, cty.StringVal(s.Name))
+			case cty.IndexStep:
+				keys = append(keys, s.Key)
+			}
+		}
+		return v.Mark(Identity{Name: "the output " + name + " of " + unit, Print: p.output(x.evaluator.Root, name, keys)}), nil
+	})
+	if err != nil {
+		return v.Mark(Identity{Name: "the output " + name + " of " + unit, Print: p.output(x.evaluator.Root, name, nil)})
+	}
+	return out
+}
+
+// Inputs returns the function for Options.Given that follows variables into a unit's inputs. A nil
+// unit has none.
+func Inputs(u explanation.InputSource) func(name string, path []cty.Value) (Frame, hcl.Expression, []cty.Value, bool) {
+	if u == nil {
+		return nil
+	}
+	return func(name string, path []cty.Value) (f Frame, x hcl.Expression, rest []cty.Value, ok bool) {
+		way, ok, ds := u.Part(traversal(slices.Concat([]step{cty.StringVal("inputs"), cty.StringVal(name)}, path)))
+		if !ok || ds.HasErrors() || way.Next == nil {
+			return f, nil, nil, false
+		}
+		rest, ok = steps(way.Next.Path)
+		return UnitFrame(way.Next.In), way.Next.Expr, rest, ok
+	}
+}
+
+// A Phase evaluates configuration without providers: attributes that a provider determines are
+// unknown.
+type Phase struct {
+	Schemas func(addr.Provider) *schema.Provider
+}
+
+var _ eval.Phase = Phase{}
+
+// Value implements eval.Phase.
+func (p Phase) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
+	cfg := d.Resource.Config()
+	s := (&Options{Schema: p.Schemas}).schemaOf(d.Resource.Provider(), cfg.Addr.Mode, cfg.Addr.Type)
+	if s == nil {
+		return cty.DynamicVal, nil
+	}
+	v, ds := d.Config(t, s)
+	if ds.HasErrors() {
+		return cty.DynamicVal, nil
+	}
+	bare, marks := v.UnmarkDeepWithPaths()
+	return s.Block.SetUnknowns(bare).MarkWithPaths(marks), nil
+}
+
+// Schema implements eval.Phase.
+func (p Phase) Schema(_ *demand.Task, a addr.Provider) (*schema.Provider, diag.List) {
+	if p.Schemas != nil {
+		if s := p.Schemas(a); s != nil {
+			return s, nil
+		}
+	}
+	return nil, demand.Fail()
+}
+
+// Function implements eval.Phase: the results of providers' functions are unknown.
+func (p Phase) Function(*demand.Task, addr.Provider, *eval.ProviderConfig, string) (function.Function, diag.List) {
+	return function.New(&function.Spec{
+		VarParam: &function.Parameter{Name: "args", Type: cty.DynamicPseudoType, AllowNull: true, AllowUnknown: true, AllowDynamicType: true},
+		Type:     function.StaticReturnType(cty.DynamicPseudoType),
+		Impl:     func([]cty.Value, cty.Type) (cty.Value, error) { return cty.DynamicVal, nil },
+	}), nil
+}
+
+// A collector collects the objects of a module tree.
+type collector struct {
+	p    *printer
+	out  *outline.Outline
+	only string // address of the only object to collect; "" means all
+}
+
+func (c collector) add(o *outline.Object) {
+	slices.SortStableFunc(o.Parts, func(a, b outline.Part) int { return cmp.Compare(a.Path, b.Path) })
+	c.out.Objects = append(c.out.Objects, o)
+}
+
+func (c collector) wants(address string) bool { return c.only == "" || c.only == address }
+
+// module adds the objects of a module instance and of the modules that it calls.
+func (c collector) module(m *eval.Module) {
+	p, cfg := c.p, m.Node.Config
+	f := moduleFrame(m)
+	prefix := ""
+	if m.Addr != "" {
+		prefix = string(m.Addr) + "."
+	}
+	for _, r := range m.Resources() {
+		in, ok := r.Instances(p.t)
+		if !ok {
+			continue
+		}
+		for _, d := range in.All {
+			if c.wants(p.o.address(d)) {
+				c.add(c.instance(d, in.Unknown))
+			}
+		}
+	}
+	for _, call := range m.Calls() {
+		c.call(m, call)
+	}
+	if m.Parent() == nil {
+		for _, name := range m.Outputs() {
+			o := cfg.Outputs[name]
+			if o.Value == nil || !c.wants("output."+name) {
+				continue
+			}
+			out := &outline.Object{Kind: outline.Output, Addr: "output." + name, At: o.At}
+			out.Parts = p.argument(nil, f, o.Value.Expr, nil, "")
+			out.Parts = append(out.Parts, outline.Part{Path: " sensitive", Print: newDigest(strconv.FormatBool(o.Sensitive)).sum(), Fixed: true, At: o.At})
+			c.add(out)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Checks)) {
+		if address := prefix + "check." + name; c.wants(address) {
+			k := cfg.Checks[name]
+			out := &outline.Object{Kind: outline.Check, Addr: address, At: k.At}
+			out.Parts = p.rules(nil, f, k.Asserts, " assert")
+			c.add(out)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
+		k := cfg.Providers[name]
+		if address := prefix + "provider." + name; c.wants(address) && !k.Empty {
+			out := &outline.Object{Kind: outline.Provider, Addr: address, At: k.At}
+			at := *f
+			if k.ForEach != nil {
+				out.Parts = p.argument(nil, f, k.ForEach.Expr, nil, " for_each")
+				at.scope = loopScope{loopScope{m, "each", cty.DynamicVal}, "each", cty.DynamicVal}
+				at.repeat, at.in = k.ForEach.Expr, f
+			}
+			out.Parts = append(out.Parts, p.body(&at, cfg, k.Body, p.providerSchema(cfg.Source(k.Name)), "")...)
+			c.add(out)
+		}
+	}
+}
+
+func (p *printer) providerSchema(a addr.Provider) *schema.Block {
+	if p.o.Schema == nil {
+		return nil
+	}
+	if s := p.o.Schema(a); s != nil {
+		return s.Config
+	}
+	return nil
+}
+
+// call adds a module call and the objects of the called module.
+func (c collector) call(m *eval.Module, call *eval.Call) {
+	p, cfg := c.p, call.Config()
+	if c.wants(call.Addr()) {
+		out := &outline.Object{Kind: outline.Call, Addr: call.Addr(), At: cfg.At}
+		f := moduleFrame(m)
+		for name, s := range map[string]*config.Setting{" source": cfg.Source, " version": cfg.Version} {
+			if s != nil {
+				out.Parts = append(out.Parts, outline.Part{Path: name, Print: p.expr(f, s.Expr, nil), At: s.Range})
+			}
+		}
+		if call.Node == nil {
+			p.because("the module is not installed")
+			out.Parts = append(out.Parts, outline.Part{Path: " content", Print: p.missing(call), Unknown: true, Fixed: true, At: cfg.At})
+		}
+		c.add(out)
+	}
+	if call.Node == nil {
+		return
+	}
+	ch, ok := call.Children(p.t)
+	if !ok {
+		return
+	}
+	for _, child := range ch.All {
+		if ch.Unknown && c.only == "" {
+			p.once(l2{call, "unknown"}, func() outline.Print {
+				s := repetition(cfg.Repeat)
+				if s != nil {
+					c.add(&outline.Object{Kind: outline.Call, Addr: call.Addr() + " instances", At: cfg.At, Parts: []outline.Part{{Path: " " + s.Name, Print: p.expr(moduleFrame(m), s.Expr, nil), Unknown: true, At: s.Range}}})
+				}
+				return outline.Print{}
+			})
+		}
+		c.module(child)
+	}
+}
+
+// instance returns the object of a resource instance.
+func (c collector) instance(d *eval.Desired, some bool) *outline.Object {
+	p, cfg := c.p, d.Resource.Config()
+	out := &outline.Object{Kind: outline.Resource, Addr: p.o.address(d), Instance: d.Addr(), Some: some, At: cfg.At}
+	if s := repetition(cfg.Repeat); s != nil {
+		out.Repeat = s.Name
+	}
+	if now := d.Addr().String(); now != out.Addr {
+		out.Was = now
+	}
+	out.Of = strings.TrimSuffix(out.Addr, d.Key().String())
+	out.Parts = p.arguments(d)
+	f := moduleFrame(d.Resource.Mod)
+	if s := repetition(cfg.Repeat); s != nil && some {
+		out.Parts = append(out.Parts, outline.Part{Path: " " + s.Name, Print: p.expr(f, s.Expr, nil), Unknown: true, At: s.Range})
+	}
+	fixed := func(name string, d *digest, at source.Range) {
+		out.Parts = append(out.Parts, outline.Part{Path: " " + name, Print: d.sum(), Fixed: true, At: at})
+	}
+	if cfg.Provider != nil {
+		x := newDigest(cfg.Provider.String())
+		if cfg.Provider.Key != nil {
+			x.print(p.expr(desiredFrame(d), cfg.Provider.Key, nil))
+		}
+		fixed("provider", x, cfg.Provider.At)
+	}
+	l := &cfg.Lifecycle
+	at := func(name string) source.Range {
+		if s := l.Settings[name]; s != nil {
+			return s.Range
+		}
+		return cfg.At
+	}
+	for name, v := range map[string]*bool{"lifecycle.create_before_destroy": l.CreateBeforeDestroy, "lifecycle.destroy": l.Destroy} {
+		if v != nil {
+			fixed(name, newDigest(strconv.FormatBool(*v)), at(strings.TrimPrefix(name, "lifecycle.")))
+		}
+	}
+	if l.PreventDestroy != nil {
+		out.Parts = p.argument(out.Parts, f, l.PreventDestroy.Expr, nil, " lifecycle.prevent_destroy")
+	}
+	if l.IgnoreAll || len(l.IgnoreChanges) > 0 {
+		x := newDigest(strconv.FormatBool(l.IgnoreAll))
+		for _, name := range sortedRefs(l.IgnoreChanges) {
+			x.text(name)
+		}
+		fixed("lifecycle.ignore_changes", x, at("ignore_changes"))
+	}
+	if len(l.ReplaceTriggeredBy) > 0 {
+		x := newDigest("triggers")
+		for _, t := range l.ReplaceTriggeredBy {
+			x.text(p.text(t))
+		}
+		fixed("lifecycle.replace_triggered_by", x, at("replace_triggered_by"))
+	}
+	if len(cfg.DependsOn) > 0 {
+		x := newDigest("depends_on")
+		for _, name := range sortedRefs(cfg.DependsOn) {
+			x.text(name)
+		}
+		fixed("depends_on", x, cfg.At)
+	}
+	out.Parts = p.rules(out.Parts, desiredFrame(d), cfg.Pre, " precondition")
+	own := desiredFrame(d)
+	own.scope, own.self = d.Scope(cty.DynamicVal), out.Addr
+	out.Parts = p.rules(out.Parts, own, cfg.Post, " postcondition")
+	mod := d.Resource.Mod.Node.Config
+	connection := func(b *config.Block, path string) {
+		if b != nil {
+			out.Parts = append(out.Parts, p.body(own, mod, b.Body, nil, path)...)
+		}
+	}
+	connection(cfg.Connection, " connection")
+	for i, v := range cfg.Provisioners {
+		path := " provisioner[" + strconv.Itoa(i) + "]"
+		fixed(path[1:], newDigest(v.Type).text(strconv.FormatBool(v.OnDestroy)).text(strconv.FormatBool(v.Continue)), v.At)
+		out.Parts = append(out.Parts, p.body(own, mod, v.Body, nil, path)...)
+		connection(v.Connection, path+".connection")
+	}
+	return out
+}
+
+func sortedRefs(refs []hcl.Traversal) []string {
+	out := make([]string, len(refs))
+	for i, r := range refs {
+		out[i] = addr.Text(r)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// arguments returns the parts of an instance that its provider receives.
+func (p *printer) arguments(d *eval.Desired) []outline.Part {
+	cfg := d.Resource.Config()
+	var b *schema.Block
+	if s := p.o.schemaOf(d.Resource.Provider(), cfg.Addr.Mode, cfg.Addr.Type); s != nil {
+		b = s.Block
+	}
+	return p.body(desiredFrame(d), d.Resource.Mod.Node.Config, cfg.Body, b, "")
+}
+
+// rules appends the parts of conditions: their results and messages.
+func (p *printer) rules(out []outline.Part, f *frame, rules []*config.Rule, name string) []outline.Part {
+	for i, r := range rules {
+		path := name + "[" + strconv.Itoa(i) + "]"
+		for what, x := range map[string]hcl.Expression{".condition": r.Condition, ".error_message": r.ErrorMessage} {
+			if x == nil {
+				continue
+			}
+			print := p.expr(f, x, nil)
+			part := outline.Part{Path: path + what, Print: print, Unknown: !p.exact, Fixed: true, At: x.Range()}
+			for _, ref := range x.Variables() {
+				part.Refs = append(part.Refs, addressOf(f.mod, ref))
+			}
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// addressOf returns the address of a reference in a module.
+func addressOf(m *eval.Module, ref hcl.Traversal) string {
+	if m.Addr == "" {
+		return addr.Text(ref)
+	}
+	return string(m.Addr) + "." + addr.Text(ref)
+}
+
+// settings adds the parts of the configuration that belong to no object.
+func (c collector) settings(root *eval.Module) {
+	p, cfg := c.p, root.Node.Config
+	f := moduleFrame(root)
+	seen := map[*config.Module]bool{}
+	c.p.o.walk(root, func(prefix string, m *config.Module) {
+		if seen[m] {
+			return
+		}
+		seen[m] = true
+		for _, name := range slices.Sorted(maps.Keys(m.RequiredProviders)) {
+			r := m.RequiredProviders[name]
+			out := &outline.Object{Kind: outline.Settings, Addr: prefix + "required_providers." + name, At: r.At}
+			out.Parts = append(out.Parts, outline.Part{Path: " source", Print: newDigest(m.Source(name).String()).sum(), Fixed: true, At: r.At})
+			x := newDigest("version")
+			for _, v := range r.Version {
+				x.text(v.Text)
+			}
+			out.Parts = append(out.Parts, outline.Part{Path: " version", Print: x.sum(), Fixed: true, At: r.At})
+			c.add(out)
+		}
+		for i, v := range m.RequiredVersion {
+			c.add(&outline.Object{Kind: outline.Settings, Addr: prefix + "required_version[" + strconv.Itoa(i) + "]", At: v.Range, Parts: []outline.Part{{Path: " version", Print: p.expr(f, v.Expr, nil), Fixed: true, At: v.Range}}})
+		}
+	})
+	if b := cfg.Backend; b != nil {
+		out := &outline.Object{Kind: outline.Settings, Addr: "backend", At: b.At}
+		out.Parts = append(out.Parts, outline.Part{Path: " type", Print: newDigest(b.Type).sum(), Fixed: true, At: b.At})
+		for _, x := range p.body(f, cfg, b.Body, nil, " "+b.Type) {
+			x.Secret, x.Fixed = true, true
+			out.Parts = append(out.Parts, x)
+		}
+		c.add(out)
+	}
+	for _, b := range cfg.Imports {
+		address := "import " + p.text(b.To)
+		out := &outline.Object{Kind: outline.Settings, Addr: address, At: b.At}
+		for _, s := range []*config.Setting{b.ID, b.Identity, b.ForEach} {
+			if s != nil {
+				out.Parts = append(out.Parts, outline.Part{Path: " " + s.Name, Print: newDigest("text").text(p.text(s.Expr)).sum(), Fixed: true, At: s.Range})
+			}
+		}
+		c.add(out)
+	}
+	for _, b := range cfg.Removed {
+		destroy := "true"
+		if b.Destroy != nil {
+			destroy = strconv.FormatBool(*b.Destroy)
+		}
+		c.add(&outline.Object{Kind: outline.Settings, Addr: "removed " + p.text(b.From), At: b.At, Parts: []outline.Part{{Path: " destroy", Print: newDigest(destroy).sum(), Fixed: true, At: b.At}}})
+	}
+}
+
+// walk calls f for every module in the tree of an evaluation, with the prefix of its addresses.
+func (o *Options) walk(root *eval.Module, f func(prefix string, m *config.Module)) {
+	root.Node.Walk(func(n *config.Node) {
+		prefix := ""
+		if n.Path != "" {
+			prefix = string(n.Path) + "."
+		}
+		f(prefix, n.Config)
+	})
+}

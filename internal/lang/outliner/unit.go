@@ -1,0 +1,108 @@
+package outliner
+
+import (
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/explanation"
+	"github.com/terrace-iac/terrace/outline"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// # Units
+//
+// The values of a unit are known, or unknown because they contain an output of another unit. Such
+// an output has the mark Identity, so that a value made from it has a fingerprint too.
+
+// A UnitPrinter computes the fingerprints of a unit's values.
+type UnitPrinter struct {
+	p    *printer
+	unit explanation.InputSource
+}
+
+// NewUnitPrinter returns a UnitPrinter. text and rename are as in Options.
+func NewUnitPrinter(u explanation.InputSource, text func(source.Range) []byte, rename func(string) string) *UnitPrinter {
+	return &UnitPrinter{&printer{o: &Options{Text: text, Rename: rename}, memo: map[any]result{}}, u}
+}
+
+// Text returns the fingerprint of a text.
+func (x *UnitPrinter) Text(kind, text string) outline.Print {
+	if x.p.o.Rename != nil {
+		text = x.p.o.Rename(text)
+	}
+	return newDigest(kind).text(text).sum()
+}
+
+// Split appends the parts of the value at an address of the unit, such as inputs.tags. path is the
+// path of the first part.
+func (x *UnitPrinter) Split(out []outline.Part, address hcl.Traversal, v cty.Value, path string, at source.Range) []outline.Part {
+	of, ok := steps(address)
+	if !ok {
+		return out
+	}
+	return x.split(out, of, v, path, at, 0)
+}
+
+func (x *UnitPrinter) split(out []outline.Part, address []step, v cty.Value, path string, at source.Range, depth int) []outline.Part {
+	bare, _ := v.Unmark()
+	ty := bare.Type()
+	if bare.IsKnown() && !bare.IsNull() && (ty.IsMapType() || ty.IsObjectType()) && bare.LengthInt() > 0 && depth < maxNested {
+		for it := bare.ElementIterator(); it.Next(); {
+			k, el := it.Element()
+			k, _ = k.Unmark()
+			out = x.split(out, append(address[:len(address):len(address)], k), el, path+keyPath(k.AsString()), at, depth+1)
+		}
+		return out
+	}
+	print, exact := x.Value(v), v.IsWhollyKnown()
+	if way, ok, ds := x.unit.Part(traversal(address)); !exact && ok && !ds.HasErrors() && way.Next != nil {
+		if next, ok := steps(way.Next.Path); ok {
+			print = x.p.expr(&frame{unit: way.Next.In}, way.Next.Expr, next)
+			exact = x.p.exact
+		}
+	}
+	return append(out, outline.Part{Path: path, Print: print, Unknown: !exact, Why: why(v, exact), At: at})
+}
+
+// why returns the outputs that make a value unknown.
+func why(v cty.Value, known bool) (out []string) {
+	if known {
+		return nil
+	}
+	for _, id := range Identities(v) {
+		out = append(out, id.Name+" is known after apply")
+	}
+	return slices.Compact(out)
+}
+
+// Value returns the fingerprint of a value. An unknown value is identified by the outputs that it
+// contains.
+func (x *UnitPrinter) Value(v cty.Value) outline.Print {
+	if v.IsWhollyKnown() {
+		return x.p.value(v)
+	}
+	d := newDigest("with outputs").print(ofValue(v, x.p.o.Rename))
+	for _, id := range Identities(v) {
+		d.print(id.Print)
+	}
+	return d.sum()
+}
+
+// WithoutIdentities returns a value without the marks that identify unknown outputs.
+func WithoutIdentities(v cty.Value) cty.Value {
+	if v == cty.NilVal || v.IsWhollyKnown() {
+		return v
+	}
+	bare, paths := v.UnmarkDeepWithPaths()
+	for i := range paths {
+		kept := cty.ValueMarks{}
+		for m := range paths[i].Marks {
+			if _, ok := m.(Identity); !ok {
+				kept[m] = struct{}{}
+			}
+		}
+		paths[i].Marks = kept
+	}
+	return bare.MarkWithPaths(slices.DeleteFunc(paths, func(p cty.PathValueMarks) bool { return len(p.Marks) == 0 }))
+}

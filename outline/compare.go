@@ -1,0 +1,182 @@
+package outline
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// An Action is the kind of a Difference.
+type Action string
+
+// The actions.
+const (
+	Added   Action = "added"
+	Removed Action = "removed"
+	Moved   Action = "moved"
+	Changed Action = "changed"
+	// MayChange means that values are not known before an apply, and that their definitions differ.
+	MayChange Action = "may_change"
+)
+
+// A Difference is an object that differs between two outlines.
+type Difference struct {
+	Kind   Kind
+	Addr   string // in the new outline; in the old one if the object was removed
+	Was    string // the old address of a moved object, otherwise ""
+	Action Action
+	Old    *Object // nil if the object was added
+	New    *Object // nil if the object was removed
+	Parts  []PartDifference
+}
+
+// A PartDifference is a part of an object that differs.
+type PartDifference struct {
+	Path     string
+	Action   Action
+	Old, New *Part // nil if the part was added, or removed
+}
+
+// Compare returns the differences between two outlines, sorted by address.
+func Compare(before, after *Outline) []Difference {
+	var out []Difference
+	old := index(before)
+	now := index(after)
+	some := func(all map[string]*Object) map[string]*Object {
+		found := map[string]*Object{}
+		for _, o := range all {
+			if o.Some {
+				found[o.Of] = o
+			}
+		}
+		return found
+	}
+	oldSome, newSome := some(old), some(now)
+	counted := map[string]bool{}
+	// instances reports a resource whose number of instances is unknown in one of the outlines only.
+	instances := func(o *Object) bool {
+		a, b := oldSome[o.Of], newSome[o.Of]
+		if (a == nil) == (b == nil) {
+			return false
+		}
+		if !counted[o.Of] {
+			counted[o.Of] = true
+			d := Difference{Kind: Resource, Addr: o.Of, Action: MayChange, Old: a, New: b}
+			d.Parts = []PartDifference{{Path: " instances", Action: MayChange}}
+			if b == nil {
+				d.New = o
+			} else {
+				d.Old = o
+			}
+			out = append(out, d)
+		}
+		return true
+	}
+	for _, o := range before.Objects {
+		if now[o.key()] == nil && !instances(o) {
+			out = append(out, Difference{Kind: o.Kind, Addr: cmp.Or(o.Was, o.Addr), Action: Removed, Old: o})
+		}
+	}
+	for _, n := range after.Objects {
+		o := old[n.key()]
+		if o == nil {
+			if !instances(n) {
+				out = append(out, Difference{Kind: n.Kind, Addr: n.Addr, Action: Added, New: n})
+			}
+			continue
+		}
+		d := Difference{Kind: n.Kind, Addr: n.Addr, Was: o.Was, Old: o, New: n, Parts: compareParts(o.Parts, n.Parts)}
+		switch {
+		case slices.ContainsFunc(d.Parts, func(p PartDifference) bool { return p.Action != MayChange }):
+			d.Action = Changed
+		case len(d.Parts) > 0:
+			d.Action = MayChange
+		case o.Was != "":
+			d.Action = Moved
+		default:
+			continue
+		}
+		out = append(out, d)
+	}
+	slices.SortStableFunc(out, func(a, b Difference) int { return cmp.Compare(a.Addr, b.Addr) })
+	return out
+}
+
+func (o *Object) key() string { return string(o.Kind) + " " + o.Addr }
+
+func index(x *Outline) map[string]*Object {
+	out := make(map[string]*Object, len(x.Objects))
+	for _, o := range x.Objects {
+		out[o.key()] = o
+	}
+	return out
+}
+
+// compareParts compares two lists of parts, sorted by path.
+func compareParts(before, after []Part) (out []PartDifference) {
+	block := "" // path of an added or removed block, whose arguments are not listed
+	note := func(d PartDifference, p *Part) {
+		if block != "" && strings.HasPrefix(p.Path, block) && p.Path != block {
+			return
+		}
+		if block = ""; p.Block {
+			block = p.Path
+		}
+		out = append(out, d)
+	}
+	for len(before)+len(after) > 0 {
+		switch {
+		case len(after) == 0 || len(before) > 0 && before[0].Path < after[0].Path:
+			note(PartDifference{Path: before[0].Path, Action: Removed, Old: &before[0]}, &before[0])
+			before = before[1:]
+		case len(before) == 0 || after[0].Path < before[0].Path:
+			note(PartDifference{Path: after[0].Path, Action: Added, New: &after[0]}, &after[0])
+			after = after[1:]
+		default:
+			a, b := &before[0], &after[0]
+			before, after = before[1:], after[1:]
+			if a.Print == b.Print {
+				continue
+			}
+			action := Changed
+			if a.Unknown || b.Unknown {
+				action = MayChange
+			}
+			out = append(out, PartDifference{Path: b.Path, Action: action, Old: a, New: b})
+		}
+	}
+	return join(out)
+}
+
+// join reports an argument once whose value is a map or object in one outline and another value, or
+// nothing known, in the other.
+func join(all []PartDifference) (out []PartDifference) {
+	for _, d := range all {
+		if n := len(out); n > 0 && d.Action != Changed && strings.HasPrefix(d.Path, out[n-1].Path) && len(d.Path) > len(out[n-1].Path) && (d.Path[len(out[n-1].Path)] == '.' || d.Path[len(out[n-1].Path)] == '[') && opposite(out[n-1], d) {
+			last := &out[n-1]
+			p := last.Old
+			if p == nil {
+				p = last.New
+			}
+			if last.Old == nil {
+				last.Old = d.Old
+			} else if last.New == nil {
+				last.New = d.New
+			}
+			if last.Action = Changed; p.Unknown {
+				last.Action = MayChange
+			}
+			continue
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// opposite reports whether an element was added below a removed value, or removed below an added one.
+func opposite(whole, element PartDifference) bool {
+	if whole.Old != nil && whole.New != nil {
+		return element.Action == Added && whole.New.Path != whole.Path || element.Action == Removed && whole.Old.Path != whole.Path
+	}
+	return whole.Action == Removed && element.Action == Added || whole.Action == Added && element.Action == Removed
+}

@@ -1,0 +1,65 @@
+// Package outline defines the evaluated content of a configuration as plain data: a list of objects,
+// such as resource instances and outputs, with a fingerprint of each argument. Compare returns the
+// differences between two outlines.
+//
+// Main types: Outline, Object, Part and Difference. The one rule: equal fingerprints mean equal
+// values, for values that are only known after an apply as well.
+package outline
+
+import (
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// A Print is the fingerprint of a value: 16 bytes of a SHA-256 digest.
+type Print [16]byte
+
+// A Kind is the kind of an Object.
+type Kind string
+
+// The kinds of objects.
+const (
+	Resource Kind = "resource"
+	Call     Kind = "module"
+	Output   Kind = "output"
+	Check    Kind = "check"
+	Provider Kind = "provider"
+	Unit     Kind = "unit"     // a block of a unit, or its inputs
+	Settings Kind = "settings" // required providers and versions, the backend, import and removed blocks
+)
+
+// An Object is one object of a module tree.
+type Object struct {
+	Kind Kind
+	Addr string // address, after moves
+	Was  string // address before moves; "" if it is the same
+	Of   string // address of a resource without the key of the instance
+	// Instance is the address of a resource instance before moves, and Repeat the argument that
+	// repeats its block: count, for_each or "".
+	Instance addr.Instance
+	Repeat   string
+	Some     bool // it represents all instances, because their number is unknown
+	At       source.Range
+	Parts    []Part // sorted by path
+}
+
+// A Part is one argument of an object, an element of an argument, or a nested block.
+type Part struct {
+	Path    string // such as .tags.cost or .ingress[0].port
+	Print   Print
+	Unknown bool     // the value is not known before an apply
+	Block   bool     // it is a nested block, whose arguments are separate parts
+	Secret  bool     // neither the value nor the text is shown
+	Fixed   bool     // it cannot be explained: it is no argument
+	Why     []string // why the value is unknown, if that cannot be computed from the configuration
+	// Refs contains the addresses to which the expression of a Fixed part refers.
+	Refs []string
+	At   source.Range
+}
+
+// An Outline is the list of the objects of a module tree, sorted by address.
+type Outline struct {
+	Objects []*Object
+	// Outputs contains the root outputs by name: their fingerprints, for readers in other units.
+	Outputs map[string]Print
+}
