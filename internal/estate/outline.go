@@ -1,0 +1,425 @@
+package estate
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/demand"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
+	"github.com/terrace-iac/terrace/internal/base/value"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
+	"github.com/terrace-iac/terrace/internal/estate/inputs"
+	"github.com/terrace-iac/terrace/internal/lang/outliner"
+	"github.com/terrace-iac/terrace/outline"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/unit"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Outlines computes the outlines of the units of an estate, without state and providers. Known
+// outputs pass from unit to unit. An unknown output has an identity, which its readers inherit. Its
+// methods may be called concurrently.
+type Outlines struct {
+	e      *Estate
+	loader *unit.Loader
+	rename func(string) string
+	show   func(path string) string
+	done   parallel.Cache[string, *UnitOutline]
+}
+
+// Outlines returns the outlines of the estate's units. rename converts strings before they are
+// compared; see engine.OutlineOptions. show returns the name of a file as it is shown.
+func (e *Estate) Outlines(rename, show func(string) string) *Outlines {
+	x := &Outlines{e: e, rename: rename, show: show}
+	x.loader = e.loader.WithOutputs(x.outputs)
+	return x
+}
+
+// A UnitOutline is the outline of one unit and its module.
+type UnitOutline struct {
+	*engine.Outlined                          // nil after Release
+	Show             func(file string) string // returns the name of a file of the unit or its module as it is shown
+	engine           *engine.Engine
+	again            func(moved func(addr.Instance) addr.Instance) (*engine.Outlined, diag.List)
+	objects          []*outline.Object
+	outputs          cty.Value
+	diags            diag.List
+}
+
+// Of returns the outline of a unit.
+func (x *Outlines) Of(ctx context.Context, u *discovery.Unit) (*UnitOutline, diag.List) {
+	out, err := x.done.Do(ctx, u.ID, func() (*UnitOutline, bool) { return x.unit(ctx, u), true })
+	if err != nil {
+		return &UnitOutline{}, diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The comparison was interrupted.")
+	}
+	return out, out.diags
+}
+
+// Move computes the outline again with the addresses to which another revision moves instances.
+func (o *UnitOutline) Move(head *UnitOutline) diag.List {
+	if head.engine == nil || o.again == nil {
+		return nil
+	}
+	var all []addr.Instance
+	for _, x := range o.Objects {
+		if x.Kind == outline.Resource {
+			all = append(all, x.Instance)
+		}
+	}
+	moves := head.engine.MovedFrom(head.Outlined, all)
+	if len(moves) == 0 {
+		return nil
+	}
+	again, ds := o.again(func(a addr.Instance) addr.Instance {
+		if to, ok := moves[a]; ok {
+			return to
+		}
+		return a
+	})
+	if !ds.HasErrors() {
+		o.Outlined = again
+		o.Objects = append(o.Objects, o.objects...)
+	}
+	return ds
+}
+
+// Release frees everything except the outputs, which other units may read.
+func (o *UnitOutline) Release() {
+	if o.engine != nil {
+		o.engine.Close()
+	}
+	o.Outlined, o.engine, o.again, o.objects = nil, nil, nil, nil
+}
+
+// outputs implements unit.OutputsFunc.
+func (x *Outlines) outputs(t *demand.Task, target string, at source.Range) (cty.Value, bool, diag.List) {
+	u := x.e.Found.ByID(target)
+	if u == nil && !stacks.Is(x.loader, target) {
+		u, _ = x.e.reader.Outside(t, target, at)
+	}
+	if u == nil || u.Broken != nil {
+		name := x.e.Found.Name(target)
+		return cty.DynamicVal.Mark(outliner.Identity{Name: "the outputs of " + name}), true, nil
+	}
+	o, _ := x.Of(t.Context(), u)
+	return o.outputs, o.outputs.IsKnown(), nil
+}
+
+// unit computes the outline of a unit.
+func (x *Outlines) unit(ctx context.Context, u *discovery.Unit) *UnitOutline {
+	out := &UnitOutline{outputs: cty.DynamicVal.Mark(outliner.Identity{Name: "the outputs of " + u.Called()})}
+	if u.Broken != nil {
+		out.diags = u.Broken
+		return out
+	}
+	t, in := x.loader.Task(ctx), u.In(x.loader)
+	static := x.e.static
+	m := x.e.dirs.Module(static.Task(ctx), u.In(static))
+	c := &unitOutliner{x: x, u: u, in: in, t: t, p: outliner.NewUnitPrinter(in.Origin(t), x.text, x.rename)}
+	c.blocks()
+	out.objects = c.out
+
+	o := engine.Options{Dir: u.Dir, Set: &source.Set{}, Sources: &engine.Sources{FS: nothing{}}, Now: x.e.o.Machine.Now, ReadFile: x.e.o.Host.Files().Whole}
+	if m.Dir != nil && m.Root != nil {
+		o.Dir, o.Set, o.Sources = m.Dir.Path, m.Dir.Parsed.Set, &m.Dir.Parsed.Sources
+	}
+	o.ReadState = func(context.Context, engine.ReadStateRequest) (*state.State, diag.List) { return nil, nil } // no state is read
+	values := map[string]engine.InputValue{}
+	if m.Root != nil {
+		given, waits, ds := inputs.Of(t, in, m.Root.Variables)
+		if ds.HasErrors() { // the parts of the unit contain them
+			given = map[string]engine.InputValue{}
+		}
+		other, _ := x.e.runner.Given(t, u, m.Dir, m.Root.Variables)
+		inputs.Override(given, waits, other)
+		for name, v := range given {
+			if v.Text == nil {
+				v.Value = outliner.WithoutIdentities(v.Value)
+			}
+			values[name] = v
+		}
+	}
+	o.Value = engine.Given(values)
+	e, ds := engine.Open(ctx, o)
+	if e == nil || e.Tree() == nil {
+		out.diags = ds.Errors()
+		return out
+	}
+	out.engine = e
+	show := func(file string) (name, layer string) {
+		if !filepath.IsAbs(file) && m.Dir != nil {
+			file, layer = m.Dir.Origin(file)
+		}
+		return x.show(file), layer
+	}
+	out.Show = func(file string) string {
+		name, _ := show(file)
+		return name
+	}
+	explain := engine.ExplainOptions{Variables: values, Unit: in.Origin(t), UnitSet: x.loader.Sources(), Show: show}
+	out.again = func(moved func(addr.Instance) addr.Instance) (*engine.Outlined, diag.List) {
+		return e.Outline(ctx, engine.OutlineOptions{Explain: explain, Rename: x.rename, Moved: moved})
+	}
+	if out.Outlined, ds = out.again(nil); ds.HasErrors() {
+		out.diags = ds
+		return out
+	}
+	out.Objects = append(out.Objects, out.objects...)
+	if m.Root != nil {
+		out.outputs = c.outputs(out.Outlined, m.Root)
+		if !m.Whole {
+			out.Objects = append(out.Objects, c.unknown("module", "files that a hook or an unknown value writes are not known before a run"))
+		}
+	} else {
+		d := c.unknown("module", "the module is not on this machine")
+		out.Objects = append(out.Objects, d)
+		out.outputs = cty.DynamicVal.Mark(outliner.Identity{Name: "the outputs of " + u.Called(), Print: d.Parts[0].Print})
+	}
+	return out
+}
+
+// text returns the text of a range in a unit file.
+func (x *Outlines) text(at source.Range) []byte {
+	if f := x.loader.Sources().File(at.Filename); f != nil && at.End.Byte <= len(f.Bytes) && at.Start.Byte <= at.End.Byte {
+		return f.Bytes[at.Start.Byte:at.End.Byte]
+	}
+	return nil
+}
+
+// nothing is the file system of a unit whose module is not on this machine.
+type nothing struct{}
+
+func (nothing) ReadDir(string) ([]fs.DirEntry, error) { return nil, nil }
+
+func (nothing) ReadFile(string) ([]byte, error) { return nil, fs.ErrNotExist }
+
+// A unitOutliner collects the objects of a unit.
+type unitOutliner struct {
+	x   *Outlines
+	u   *discovery.Unit
+	in  *unit.Unit
+	t   *demand.Task
+	p   *outliner.UnitPrinter
+	out []*outline.Object
+}
+
+func (c *unitOutliner) outputs(o *engine.Outlined, root *config.Module) cty.Value {
+	all := map[string]cty.Value{}
+	for name, d := range root.Outputs {
+		if d.Ephemeral {
+			continue
+		}
+		v := o.Output(name, c.u.Called())
+		if bare, _ := v.Unmark(); bare.IsKnown() && bare.IsNull() {
+			continue // state does not keep null outputs
+		}
+		v = hidden(v, d.Sensitive)
+		all[name] = v
+	}
+	return cty.ObjectVal(all)
+}
+
+// hidden replaces the mark of sensitive values by the one for values of other units.
+func hidden(v cty.Value, sensitive bool) cty.Value {
+	bare, paths := v.UnmarkDeepWithPaths()
+	for i := range paths {
+		kept := cty.ValueMarks{}
+		for m := range paths[i].Marks {
+			switch m {
+			case value.Sensitive:
+				kept[value.Hidden] = struct{}{}
+			case value.Ephemeral:
+			default:
+				if _, ok := m.(outliner.Identity); ok {
+					kept[m] = struct{}{}
+				}
+			}
+		}
+		paths[i].Marks = kept
+	}
+	v = bare.MarkWithPaths(paths)
+	if sensitive {
+		v = v.Mark(value.Hidden)
+	}
+	return v
+}
+
+// unknown returns an object whose value is unknown. It is the same value as long as no file changes
+// that the unit reads, and none in the directory of its module.
+func (c *unitOutliner) unknown(name, why string) *outline.Object {
+	return &outline.Object{Kind: outline.Unit, Addr: name, Parts: []outline.Part{{Path: " content", Print: c.files(), Unknown: true, Fixed: true, Why: []string{why}, At: c.at(nil)}}}
+}
+
+// at returns a range, or the beginning of the unit's file.
+func (c *unitOutliner) at(r *source.Range) source.Range {
+	if r != nil {
+		return *r
+	}
+	return source.Range{Filename: c.u.Path, Start: hcl.InitialPos, End: hcl.InitialPos}
+}
+
+// files returns the fingerprint of all files that the unit reads.
+func (c *unitOutliner) files() outline.Print {
+	all, _ := c.in.Files(c.t)
+	text := ""
+	for _, path := range append([]string{c.u.Path}, slices.Sorted(slices.Values(all))...) {
+		b, _ := c.x.e.o.Host.Files().Whole(path)
+		text += path + "\x00" + strconv.Itoa(len(b)) + "\x00" + string(b)
+	}
+	return c.p.Text("files", text)
+}
+
+// add adds an object with the parts of a block. If the block has errors, its value is unknown.
+func (c *unitOutliner) add(name string, at *source.Range, ds diag.List, parts func(o *outline.Object)) {
+	if errs := ds.Errors(); len(errs) > 0 {
+		o := c.unknown(name, "it cannot be evaluated: "+errs[0].Summary)
+		c.out = append(c.out, o)
+		return
+	}
+	o := &outline.Object{Kind: outline.Unit, Addr: name, At: c.at(at)}
+	parts(o)
+	slices.SortStableFunc(o.Parts, func(a, b outline.Part) int {
+		switch {
+		case a.Path < b.Path:
+			return -1
+		case a.Path > b.Path:
+			return 1
+		}
+		return 0
+	})
+	if len(o.Parts) > 0 {
+		c.out = append(c.out, o)
+	}
+}
+
+// fixed adds a part that is plain data.
+func (c *unitOutliner) fixed(o *outline.Object, name string, at *source.Range, data any) {
+	b, err := json.Marshal(data)
+	if err != nil {
+		return
+	}
+	o.Parts = append(o.Parts, outline.Part{Path: " " + name, Print: c.p.Text("data", string(b)), Fixed: true, At: c.at(at)})
+}
+
+// blocks adds the objects of the unit.
+func (c *unitOutliner) blocks() {
+	settings, ds := c.in.Inputs(c.t, nil)
+	c.add("inputs", nil, ds, func(o *outline.Object) {
+		for _, s := range settings {
+			if s.Name == "" {
+				o.Parts = append(o.Parts, outline.Part{Path: " names", Print: c.files(), Unknown: true, Fixed: true, At: c.at(s.At)})
+				continue
+			}
+			o.Parts = c.p.Split(o.Parts, hcl.Traversal{hcl.TraverseRoot{Name: "inputs"}, hcl.TraverseAttr{Name: s.Name}}, s.Value, "."+s.Name, c.at(s.At))
+		}
+	})
+	tf, ds := c.in.Terraform(c.t)
+	c.add("terraform", nil, ds, func(o *outline.Object) {
+		if tf != nil {
+			c.terraform(o, tf)
+		}
+	})
+	rs, ds := c.in.RemoteState(c.t)
+	c.add("remote_state", nil, ds, func(o *outline.Object) {
+		if rs == nil {
+			return
+		}
+		o.At = c.at(rs.At)
+		c.fixed(o, "backend", rs.At, []any{rs.Backend, rs.Generate, rs.DisableInit, rs.DisableDependencyOptimization})
+		for name, v := range map[string]cty.Value{"config": rs.Config, "encryption": rs.Encryption} {
+			if v != cty.NilVal {
+				from := len(o.Parts)
+				o.Parts = c.p.Split(o.Parts, hcl.Traversal{hcl.TraverseRoot{Name: "remote_state"}, hcl.TraverseAttr{Name: name}}, v, "."+name, c.at(rs.At))
+				for i := from; i < len(o.Parts); i++ {
+					o.Parts[i].Secret = true
+				}
+			}
+		}
+	})
+	all, ds := c.in.Generate(c.t)
+	c.add("generate", nil, ds, func(*outline.Object) {})
+	for _, g := range all {
+		c.add("generate."+g.Name, g.At, nil, func(o *outline.Object) {
+			n := g
+			n.At, n.Contents = nil, cty.NilVal
+			c.fixed(o, "settings", g.At, []any{n.Path, n.IfExists, n.IfDisabled, n.CommentPrefix, n.DisableSignature, n.Disable, n.Format})
+			if g.Contents != cty.NilVal {
+				o.Parts = append(o.Parts, outline.Part{Path: " contents", Print: c.p.Value(g.Contents), Unknown: !g.Contents.IsWhollyKnown(), Secret: g.HandedIn, Fixed: true, At: c.at(g.At)})
+			}
+		})
+	}
+	edges, ds := c.in.Dependencies(c.t, nil)
+	c.add("dependencies", nil, ds, func(o *outline.Object) {
+		seen := map[string]bool{}
+		for _, d := range edges {
+			if name := c.x.e.Found.Name(d.ID); !seen[name] {
+				seen[name] = true
+				c.fixed(o, name, d.At, "dependency")
+			}
+		}
+	})
+	ex, ds := c.in.Exclude(c.t)
+	c.add("exclude", nil, ds, func(o *outline.Object) {
+		if ex != nil {
+			n := *ex
+			n.At = nil
+			o.At = c.at(ex.At)
+			c.fixed(o, "block", ex.At, n)
+		}
+	})
+	errs, ds := c.in.Errors(c.t)
+	c.add("errors", nil, ds, func(o *outline.Object) {
+		if errs != nil {
+			o.At = c.at(errs.At)
+			c.fixed(o, "retry", errs.At, errs.Retry)
+			for _, i := range errs.Ignore {
+				i.Signals = cty.NilVal
+				c.fixed(o, "ignore."+i.Name, errs.At, []any{i.Name, i.IgnorableErrors, i.Message})
+			}
+		}
+	})
+	sc, ds := c.in.Scalars(c.t)
+	c.add("settings", nil, ds, func(o *outline.Object) {
+		for name, s := range map[string]*unit.Setting{
+			"download_dir": sc.DownloadDir, "prevent_destroy": sc.PreventDestroy, "iam_role": sc.IAMRole, "terraform_binary": sc.TerraformBinary,
+			"terraform_version_constraint": sc.TerraformVersionConstraint, "terragrunt_version_constraint": sc.TerragruntVersionConstraint,
+			"iam_assume_role_session_name": sc.IAMAssumeRoleSessionName, "iam_assume_role_duration": sc.IAMAssumeRoleDuration,
+		} {
+			if s != nil {
+				o.Parts = append(o.Parts, outline.Part{Path: " " + name, Print: c.p.Value(s.Value), Unknown: !s.Value.IsWhollyKnown(), Fixed: true, At: c.at(s.At)})
+			}
+		}
+	})
+}
+
+// terraform adds the parts of the terraform block.
+func (c *unitOutliner) terraform(o *outline.Object, tf *unit.Terraform) {
+	o.At = c.at(tf.At)
+	if tf.Source != nil {
+		o.Parts = append(o.Parts, outline.Part{Path: ".source", Print: c.p.Value(tf.Source.Value), Unknown: !tf.Source.Value.IsWhollyKnown(), At: c.at(tf.Source.At)})
+	}
+	c.fixed(o, "settings", tf.At, []any{tf.Version, tf.IncludeInCopy, tf.ExcludeFromCopy, tf.CopyLockFile, tf.Mutable})
+	for _, x := range tf.ExtraArguments {
+		at := x.At
+		x.At = nil
+		c.fixed(o, "extra_arguments."+x.Name, at, x)
+	}
+	for kind, hooks := range map[string][]unit.Hook{"before_hook": tf.Before, "after_hook": tf.After, "error_hook": tf.Errors} {
+		for i, h := range hooks {
+			at := h.At
+			h.At = nil
+			c.fixed(o, kind+"["+strconv.Itoa(i)+"] "+h.Name, at, h)
+		}
+	}
+}
