@@ -100,6 +100,7 @@ const (
 	CodeCLIPush                          = "cli/push"
 	CodeCLIRawOutput                     = "cli/raw-output"
 	CodeCLIReplaceAddress                = "cli/replace-address"
+	CodeCLIRevision                      = "cli/revision"
 	CodeCLIRunLocks                      = "cli/run-locks"
 	CodeCLISharedFile                    = "cli/shared-file"
 	CodeCLIStateLost                     = "cli/state-lost"

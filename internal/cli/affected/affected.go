@@ -1,0 +1,137 @@
+// Package affected implements the command affected, which compares two revisions by the values of
+// their configuration.
+package affected
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/affected"
+	"github.com/terrace-iac/terrace/internal/estate/revision"
+	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
+)
+
+// options contains the flags of the command.
+type options struct {
+	json, detailed, none, blame bool
+	vars                        []workdir.VarFlag
+	units                       unitflags.Flags
+}
+
+// Command declares affected.
+func Command() command.Command {
+	return command.Command{
+		Name: "affected", Synopsis: "Show which values differ between two revisions", Usage: "[options] [BASE[..HEAD]]",
+		Units: command.TakesUnitFlags,
+		Help: `Compares two revisions of the working directory by the values of their
+configuration: resources, data sources, outputs, checks, provider
+configurations and module calls, after evaluation, overrides and merges. In an
+estate, also the inputs, hooks, generated files and dependencies of its units.
+Comments, white space and moved lines make no difference. Each difference is
+listed below the changed line that causes it.
+
+BASE and HEAD are commits, branches or tags. Without HEAD, the working tree is
+compared. BASE... and BASE...HEAD compare with the merge base. Without an
+argument, BASE is the merge base with the default branch. Two arguments are two
+directories.
+
+No state is read, no provider is started and no program runs. A value that is
+only known after an apply may change if its definition differs, or that of a
+resource it depends on. It is then listed as "may change" with the reason.
+Sensitive values are never shown.`,
+		Args:     []command.Arg{{Name: "BASE[..HEAD]", Help: "The revisions to compare, or two directories.", Optional: true, Repeated: true}},
+		Examples: []command.Example{{Line: "affected main...", Text: "Show what the branch changes, including uncommitted changes."}, {Line: "affected -expect-none HEAD", Text: "Check that a refactoring changes no value."}},
+		Exits:    []command.Exit{{Code: 0, Help: "The revisions were compared."}, {Code: 1, Help: "An error occurred, or values differ although -expect-none is set."}, {Code: 2, Help: "With -detailed-exitcode: values differ."}},
+		Mixed:    true,
+		Prepare: func() (flag.Flags, command.Run) {
+			o := &options{}
+			fs := flag.Flags{
+				flag.Bool(&o.blame, "blame", "Add the commit, author and date of each changed line."),
+				flag.Bool(&o.detailed, "detailed-exitcode", "Exit with status 2 if values differ."),
+				flag.Bool(&o.none, "expect-none", "Exit with status 1 if values differ."),
+				flag.Bool(&o.json, "json", "Produce output in a machine-readable JSON format."),
+			}
+			fs = append(append(fs, flag.Vars(&o.vars)...), o.units.DeclareFor(false)...)
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if err := o.units.Settle(c.Env); err != nil {
+					return c.UsageError("Failed to parse command-line flags", err.Error())
+				}
+				if len(c.Args) > 2 {
+					return c.UsageError("Too many command line arguments", "The command takes BASE..HEAD, or two directories.")
+				}
+				units.WorkIn(c, &o.units)
+				return run(ctx, c, o)
+			}
+		},
+	}
+}
+
+func run(ctx context.Context, c *command.Call, o *options) int {
+	trees := &estate.Worktrees{}
+	c.Interrupts.Removes(trees.Remove)
+	pair, ds := units.Revisions(ctx, c, trees, c.Dir, c.Args)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	defer pair.Close(ctx)
+	r := &affected.Report{Base: pair.Base.Name, Head: pair.Head.Name}
+	compare := compareDirectories
+	if overUnits(c, o, pair.Head.Dir) {
+		compare = compareEstates
+	}
+	if ds = compare(ctx, c, o, pair, r); ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	r.Finish()
+	if o.blame {
+		blame(ctx, c, pair, r)
+	}
+	if o.json {
+		doc, err := json.MarshalIndent(r, "", "  ")
+		if err != nil {
+			return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write JSON", "The differences cannot be written: %s.", err))
+		}
+		fmt.Fprintf(c.Stdout, "%s\n", doc)
+	} else {
+		printText(c.Report, r)
+	}
+	switch differ := len(r.Units) > 0; {
+	case differ && o.none:
+		return 1
+	case differ && o.detailed:
+		return 2
+	}
+	return 0
+}
+
+// blame adds the commits of the changed lines.
+func blame(ctx context.Context, c *command.Call, pair *revision.Pair, r *affected.Report) {
+	for _, x := range r.Causes {
+		at := pair.Head
+		if x.Removed {
+			at = pair.Base
+		}
+		path := x.File
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(c.Dir, path)
+		}
+		b, ok := pair.Blame(ctx, at, at.Inside(path), x.Line)
+		if !ok {
+			continue
+		}
+		x.Commit, x.Author = b.Commit, b.Author
+		if sec, err := strconv.ParseInt(b.Date, 10, 64); err == nil {
+			x.Date = time.Unix(sec, 0).UTC().Format(time.RFC3339)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package affected
+
+import (
+	"context"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/internal/estate/affected"
+	"github.com/terrace-iac/terrace/internal/estate/revision"
+)
+
+// overUnits reports whether units are compared, and not the configuration of one directory: the
+// directory is a unit, or contains no configuration of its own.
+func overUnits(c *command.Call, o *options, dir string) bool {
+	at := *c
+	at.Directory = c.Directory.In(dir, c.Env, nil)
+	return units.IsUnit(&at, &o.units.Selection) || !config.IsConfigDir(dir, config.Options{})
+}
+
+// compareEstates compares the units below the working directory in two revisions.
+func compareEstates(ctx context.Context, c *command.Call, o *options, pair *revision.Pair, r *affected.Report) diag.List {
+	eo, ds := units.LookOptions(c, &o.units, "plan", nil)
+	if ds.HasErrors() {
+		return ds
+	}
+	eo.Discovery.Generate = !o.units.NoStackGenerate
+	all, set, more := units.CompareRevisions(ctx, c, eo, pair)
+	r.Units = all
+	c.Report.Set.Include(set)
+	return append(ds, more...)
+}

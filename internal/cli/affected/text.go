@@ -1,0 +1,191 @@
+package affected
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/cli/report"
+	"github.com/terrace-iac/terrace/internal/estate/affected"
+)
+
+// maxUnits is the number of units and of addresses that are listed below one cause.
+const maxUnits = 20
+
+// printText writes a report for people: the changed lines, and below each line what it changes.
+func printText(out *report.Reporter, r *affected.Report) {
+	if len(r.Units) == 0 {
+		out.Say(fmt.Sprintf("No value differs between %s and %s.\n", r.Base, r.Head))
+		return
+	}
+	var b strings.Builder
+	for i, c := range r.Causes {
+		writeCause(&b, c)
+		writeLines(&b, linesOf(r, i))
+		b.WriteString("\n")
+	}
+	if rest := linesOf(r, -1); len(rest) > 0 {
+		b.WriteString("Without a line that causes it\n")
+		writeLines(&b, rest)
+		b.WriteString("\n")
+	}
+	out.Copy(b.String())
+	out.Say(summary(r) + "\n")
+}
+
+func writeCause(b *strings.Builder, c *affected.Cause) {
+	fmt.Fprintf(b, "%s:%d", c.File, c.Line)
+	switch {
+	case c.Removed:
+		b.WriteString(" (removed)")
+	case c.Before != "" && c.After != "":
+		fmt.Fprintf(b, " was %s, is %s", short(c.Before), short(c.After))
+	}
+	if c.Commit != "" {
+		fmt.Fprintf(b, " (%s, %s, %s)", c.Commit[:min(12, len(c.Commit))], c.Author, c.Date)
+	}
+	b.WriteString("\n")
+}
+
+// short returns the beginning of a text.
+func short(s string) string {
+	const most = 80
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return s
+}
+
+// A line is one difference, and the units that have it.
+type line struct {
+	text  string
+	units []string
+}
+
+// linesOf returns the differences with a cause, in their order. Equal differences of several units
+// are one line. -1 means those without a cause.
+func linesOf(r *affected.Report, cause int) (out []*line) {
+	found := map[string]*line{}
+	add := func(u *affected.Unit, text string) {
+		l := found[text]
+		if l == nil {
+			l = &line{text: text}
+			found[text] = l
+			out = append(out, l)
+		}
+		if !slices.Contains(l.units, u.Name) {
+			l.units = append(l.units, u.Name)
+		}
+	}
+	is := func(c *int) bool { return c == nil && cause < 0 || c != nil && *c == cause }
+	for _, u := range r.Units {
+		if len(u.Objects) == 0 && cause < 0 {
+			add(u, sign(u.Action)+" the unit")
+		}
+		for _, o := range u.Objects {
+			if (o.Action == affected.Added || o.Action == affected.Removed || o.Action == affected.Moved) && is(o.Cause) {
+				text := sign(o.Action) + " " + o.Address
+				if o.Was != "" {
+					text += " (was " + o.Was + ")"
+				}
+				add(u, text)
+			}
+			for _, c := range o.Changes {
+				if is(c.Cause) {
+					add(u, changeText(o, c))
+				}
+			}
+		}
+	}
+	return out
+}
+
+func changeText(o *affected.Object, c *affected.Change) string {
+	text := sign(c.Action) + " " + o.Address
+	if c.Path != "" {
+		text += " " + c.Path
+	}
+	before, after := c.Text()
+	switch {
+	case c.Sensitive:
+		text += ": (sensitive value)"
+	case c.Action == affected.MayChange:
+		text += " may change: " + strings.Join(c.Reasons, ", ")
+	case before != "" && after != "":
+		text += ": " + before + " -> " + after
+	case after != "":
+		text += ": " + after
+	case before != "":
+		text += ": " + before
+	}
+	return text
+}
+
+func sign[T ~string](a T) string {
+	switch string(a) {
+	case string(affected.Added):
+		return "+"
+	case string(affected.Removed):
+		return "-"
+	case string(affected.Moved):
+		return ">"
+	case string(affected.MayChange):
+		return "?"
+	}
+	return "~"
+}
+
+func writeLines(b *strings.Builder, all []*line) {
+	named := func(l *line) bool { return len(l.units) != 1 || l.units[0] != "." }
+	last := ""
+	for i, l := range all {
+		if i == maxUnits {
+			fmt.Fprintf(b, "  and %d more\n", len(all)-i)
+			return
+		}
+		indent := "  "
+		if named(l) {
+			who := unitsText(l.units)
+			if who != last {
+				fmt.Fprintf(b, "  %s\n", who)
+			}
+			last, indent = who, "    "
+		}
+		fmt.Fprintf(b, "%s%s\n", indent, l.text)
+	}
+}
+
+func unitsText(names []string) string {
+	if len(names) == 1 {
+		return names[0]
+	}
+	const most = 5
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if len(names) > most {
+		text += ", …"
+	}
+	return fmt.Sprintf("%d units: %s", len(names), text)
+}
+
+// summary returns the number of objects by action.
+func summary(r *affected.Report) string {
+	counts := map[string]int{}
+	for _, u := range r.Units {
+		for _, o := range u.Objects {
+			counts[string(o.Action)]++
+		}
+	}
+	var parts []string
+	for _, a := range []struct{ action, text string }{
+		{string(affected.Added), "added"}, {string(affected.Removed), "removed"}, {string(affected.Moved), "moved"}, {string(affected.Changed), "changed"}, {string(affected.MayChange), "may change"},
+	} {
+		if n := counts[a.action]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, a.text))
+		}
+	}
+	text := strings.Join(parts, ", ") + "."
+	if len(r.Units) > 1 || r.Units[0].Name != "." {
+		text = fmt.Sprintf("%d units differ: %s", len(r.Units), text)
+	}
+	return strings.TrimSuffix(text, ": .")
+}

@@ -1,0 +1,56 @@
+package units
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/affected"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
+	"github.com/terrace-iac/terrace/internal/estate/revision"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// Revisions opens the revisions that words name. The caller closes them.
+func Revisions(ctx context.Context, c *command.Call, trees *estate.Worktrees, dir string, words []string) (*revision.Pair, diag.List) {
+	repo := git.Repo{Dir: dir, Environ: c.Env, Exec: c.Run}
+	pair, err := revision.Open(ctx, repo, trees, dir, words)
+	if err != nil {
+		return nil, diag.Errorf(diag.CodeCLIRevision, nil, "Invalid revision", "The revisions cannot be compared: %s.", diag.Reason(err))
+	}
+	return pair, nil
+}
+
+// ShownIn returns a function that returns the name of a file of a revision as the command shows it.
+func ShownIn(c *command.Call, r *revision.Revision) func(file string) string {
+	return func(file string) string {
+		if filepath.IsAbs(file) {
+			file = sys.RelativeTo(c.Dir, r.Rename(file))
+		}
+		return filepath.ToSlash(file)
+	}
+}
+
+// CompareRevisions returns the units that differ in value between two revisions, and the text of
+// the files for messages. No program runs.
+func CompareRevisions(ctx context.Context, c *command.Call, o estate.Options, pair *revision.Pair) ([]*affected.Unit, *source.Set, diag.List) {
+	var sides [2]affected.Revision
+	for i, r := range []*revision.Revision{pair.Base, pair.Head} {
+		eo := o
+		eo.Discovery.Root, eo.Discovery.Overlay = r.Dir, &stacks.Overlay{}
+		eo.Discovery.Whole, eo.Checking = true, true
+		eo.Machine.Run = sys.RefusePrograms
+		e, ds := Open(ctx, c, eo)
+		defer e.Close(ctx)
+		if ds.HasErrors() {
+			return nil, e.Sources(), ds.Errors()
+		}
+		sides[i] = affected.Revision{Estate: e, Rename: r.Rename, Show: ShownIn(c, r)}
+	}
+	all, ds := affected.Estates(ctx, sides[0], sides[1])
+	return all, sides[1].Estate.Sources(), ds
+}
