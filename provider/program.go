@@ -5,6 +5,7 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/schema"
 )
 
 // A ProgramSource returns the programs of providers, so that several engines can share the processes. The
@@ -22,6 +23,9 @@ type Program struct {
 	// Outside means that another program has started the process, such as a debugger. There is only
 	// one process, for any environment, directory and configuration.
 	Outside bool
+	// Schema returns the schema of the program if it is known without a process, and nil otherwise.
+	// A nil function means that it is never known.
+	Schema func() *schema.Provider
 	// Start starts the program in a working directory.
 	Start func(ctx context.Context, dir string) (Provider, diag.List)
 }

@@ -43,6 +43,7 @@ func environment() []command.Variable {
 	add(uses(command.Packages), "TF_PLUGIN_CACHE_DIR", "A directory in which directories share downloads of providers.")
 	add(uses(command.Packages), "TF_PLUGIN_CACHE_MAY_BREAK_DEPENDENCY_LOCK_FILE", "Take a provider from the shared directory though the lock file lacks its checksums.")
 	add(uses(command.Packages), "TERRACE_VERIFY_PACKAGES", "With any value, read each provider package whole before its program starts, although its files have not changed since it was read last.")
+	add(uses(command.Providers), "TERRACE_READ_SCHEMAS", "With any value, start each provider to read its schema, and keep none for later commands.")
 	add(uses(command.Modules), "TERRACE_MODULE_CACHE_DIR", "A directory in which directories share downloads of modules.")
 
 	group = "Output and log"

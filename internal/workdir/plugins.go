@@ -18,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/settings/lock"
 	"github.com/terrace-iac/terrace/internal/settings/tracelog"
 	"github.com/terrace-iac/terrace/provider"
+	"github.com/terrace-iac/terrace/schema"
 )
 
 // Plugins starts the providers of a directory from their packages, or connects to provider
@@ -57,7 +58,7 @@ func (f *Directory) Plugins() (*Plugins, diag.List) {
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
-	return &Plugins{Directory: f, Config: cfg, Reattached: attached, Schemas: &rpc.SchemaCache{}}, ds
+	return &Plugins{Directory: f, Config: cfg, Reattached: attached, Schemas: &rpc.SchemaCache{Files: f.Schemas}}, ds
 }
 
 // In returns the providers of another directory, with the same settings and schema cache.
@@ -191,10 +192,21 @@ func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (provider.Progr
 	}
 	prog, ds := pkg.Program(ctx)
 	o.Path, o.Name = prog.Path, prog.Name
+	if prog.Hash != "" {
+		o.Package = prog.Name
+	}
 	f.Log.Printf(tracelog.Info, "provider %s: the program is %s", a, prog.Name)
 	return provider.Program{
 		Path: prog.Name, Env: f.Env, Dir: f.Dir,
+		Schema: func() *schema.Provider {
+			s := pl.Schemas.Kept(o)
+			if s != nil {
+				f.Log.Printf(tracelog.Debug, "provider %s: an earlier command has kept its schema", a)
+			}
+			return s
+		},
 		Start: func(ctx context.Context, dir string) (provider.Provider, diag.List) {
+			f.Log.Printf(tracelog.Debug, "provider %s: starting a process", a)
 			o := o
 			o.Dir = dir
 			return rpc.Launch(ctx, o)

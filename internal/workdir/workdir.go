@@ -22,6 +22,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/internal/provider/schemacache"
 	"github.com/terrace-iac/terrace/internal/settings/cliconfig"
 	"github.com/terrace-iac/terrace/internal/settings/tracelog"
 	"github.com/terrace-iac/terrace/internal/state/backend"
@@ -58,6 +59,7 @@ type Directory struct {
 	Provisioners engine.Provisioners
 
 	Hashes   *install.Hashes     // hashes of verified packages, for the whole process
+	Schemas  schemacache.Cache   // schemas of provider packages from earlier commands; the zero value has none
 	Files    *readfile.Kept      // reads files, with a cache for the whole process; nil reads without a cache
 	Backends func() *backend.Set // returns the backends of the process
 	Log      *tracelog.Log       // nil disables the log
@@ -141,11 +143,19 @@ func (f *Directory) CacheDir() string {
 	return ""
 }
 
-// RecordPackages lets commands use the hashes of provider packages that earlier commands on this
-// machine have computed, unless the environment requests that each command reads the packages.
+// RecordPackages lets commands use what earlier commands on this machine have recorded about provider
+// packages: their hashes and their schemas. The environment can request that each command reads the
+// packages, or starts the providers.
 func (f *Directory) RecordPackages(machine string) {
-	if cache := f.CacheDir(); cache != "" && f.Env.Get("TERRACE_VERIFY_PACKAGES") == "" {
+	cache := f.CacheDir()
+	if cache == "" {
+		return
+	}
+	if f.Env.Get("TERRACE_VERIFY_PACKAGES") == "" {
 		f.Hashes.Records = install.Records{Dir: filepath.Join(cache, "verified"), Machine: machine, Now: f.Now}
+	}
+	if f.Env.Get("TERRACE_READ_SCHEMAS") == "" {
+		f.Schemas = schemacache.Cache{Dir: filepath.Join(cache, "schemas"), Machine: machine, Now: f.Now}
 	}
 }
 

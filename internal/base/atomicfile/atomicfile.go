@@ -2,7 +2,8 @@
 // also after a crash.
 //
 // Main functions: Write, WriteFrom, WriteMode and WriteUnlinked. The one rule: the new
-// content is on disk before the file is renamed. Only WriteCopy leaves this to the system.
+// content is on disk before the file is renamed. Only WriteCopy and WriteCopyFrom leave this to
+// the system.
 package atomicfile
 
 import (
@@ -72,7 +73,13 @@ func WriteUnlinked(path string, data []byte, perm fs.FileMode) error {
 // use. Readers see the old or the new content. After a crash of the machine the file may be
 // empty.
 func WriteCopy(path string, data []byte, perm fs.FileMode) error {
-	return swap(path, perm, bytesTo(data), func(*os.File) error { return nil })
+	return WriteCopyFrom(path, perm, bytesTo(data))
+}
+
+// WriteCopyFrom is like WriteCopy, with content from a function. If the function returns an error,
+// nothing is replaced.
+func WriteCopyFrom(path string, perm fs.FileMode, write func(io.Writer) error) error {
+	return swap(path, perm, write, func(*os.File) error { return nil })
 }
 
 func bytesTo(data []byte) func(io.Writer) error {

@@ -92,7 +92,8 @@ const packageOrder = `
 
 	# providers for real. None of these is seen by eval or plan.
 	internal/provider/rpc/pb6 < internal/provider/rpc/pb5;
-	provider, internal/base/sys, internal/provider/rpc/pb5
+	internal/base/atomicfile < internal/provider/schemacache;
+	provider, internal/base/sys, internal/provider/rpc/pb5, internal/provider/schemacache
 	< internal/provider/rpc
 	< internal/provider/testprovider
 	< internal/provider/testprovider/cmd/terraform-provider-test;

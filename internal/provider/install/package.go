@@ -32,6 +32,8 @@ type Program struct {
 	// Name is equal for equal programs. It is the hash of the package if that was verified,
 	// and otherwise the path with symbolic links resolved.
 	Name string
+	// Hash is the verified hash of the package, or "" if the lock file has none for it.
+	Hash lock.Hash
 }
 
 // Hashes caches the hashes of packages, so that a package that many directories link to is
@@ -140,7 +142,7 @@ func verify(ctx context.Context, p Package, allowed []lock.Hash, hashes *Hashes)
 		if !slices.Contains(allowed, have) {
 			return Program{}, diag.Errorf(diag.CodeProviderStart, nil, "Failed to load plugin", "The cached package for %s %s (in %s) does not match any of the checksums recorded in the dependency lock file. Run \"init\" to ensure that all providers are correctly installed.", p.Provider, p.Version, p.Dir)
 		}
-		prog.Name = p.Provider.String() + " " + string(have)
+		prog.Name, prog.Hash = p.Provider.String()+" "+string(have), have
 	}
 	if exeErr != nil {
 		return Program{}, diag.Errorf(diag.CodeProviderStart, nil, "Failed to load plugin", "Provider %s cannot be started: %s.", p.Provider, exeErr)

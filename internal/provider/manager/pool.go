@@ -86,6 +86,11 @@ func (p *Pool) Schema(ctx context.Context, a addr.Provider) (*schema.Provider, d
 }
 
 func (p *Pool) readSchema(ctx context.Context, a addr.Provider, prog *program) (s *schema.Provider, ds diag.List) {
+	if prog.Schema != nil {
+		if s := prog.Schema(); s != nil {
+			return s, nil
+		}
+	}
 	if ds := p.turn(ctx, a); ds.HasErrors() {
 		return nil, ds
 	}

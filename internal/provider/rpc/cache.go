@@ -3,9 +3,9 @@ package rpc
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -13,16 +13,20 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
+	"github.com/terrace-iac/terrace/internal/provider/schemacache"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 // SchemaCache caches the schemas of provider programs, so that each is requested once,
 // however many processes run. It also records which programs need TLS. The zero SchemaCache
 // is empty and ready to use. It may be used concurrently.
 type SchemaCache struct {
+	Files schemacache.Cache // schemas of earlier commands; the zero value has none
+
 	mu      sync.Mutex
 	entries map[string]*cacheEntry
 	tls     map[string]bool // programs that failed without TLS
@@ -78,19 +82,135 @@ func cacheKey(path string, args []string, protocol int) string {
 	return key
 }
 
+// # Schemas of earlier commands
+//
+// The schemas of a package whose hash was verified are kept in Files. The schema that a process
+// would send later cannot differ, because the key contains everything that determines it: the hash
+// of the package, the arguments, and the switches in the environment. Some providers have other
+// resource types if such a switch is set. The protocol is part of the content: a process with
+// another one has its schemas requested and kept again.
+//
+// Packages without a verified hash, such as development overrides, and attached plugins are not
+// kept.
+
+// packageKey returns the key of a package's schemas in Files, or "" if they are not kept.
+func packageKey(o Options) string {
+	if o.Package == "" || o.Cache == nil || !o.Cache.Files.Enabled() {
+		return ""
+	}
+	parts := append([]string{o.Package}, o.Args...)
+	return strings.Join(append(parts, switches(o.Env)...), "\x00")
+}
+
+// unread lists variables that select no schema, although their values may look like switches. A
+// name that ends with "_" includes all names that begin with it.
+var unread = []string{"TF_VAR_", "TF_INPUT", "TF_IN_AUTOMATION", "TG_", "TERRACE_", "XDG_", "SHLVL", "CI", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE"}
+
+// switches returns the variables of an environment that a schema can depend on, sorted: those that
+// turn something on or off or select one of a few variants. Others, such as credentials, change
+// often and select no schema.
+func switches(env []string) []string {
+	var out []string
+	for _, v := range env {
+		name, text, _ := strings.Cut(v, "=")
+		switch strings.ToLower(text) {
+		case "true", "false", "yes", "no", "on", "off", "enabled", "disabled":
+		default:
+			if len(text) != 1 {
+				continue
+			}
+		}
+		if !slices.ContainsFunc(unread, func(u string) bool { return u == name || strings.HasSuffix(u, "_") && strings.HasPrefix(name, u) }) {
+			out = append(out, v)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Kept returns the schemas of a provider that are known without a process, or nil.
+func (c *SchemaCache) Kept(o Options) *schema.Provider {
+	o.Cache = c
+	if s := c.kept(packageKey(o)); s != nil {
+		return s.provider
+	}
+	return nil
+}
+
+// kept returns the schemas of a package, or nil.
+func (c *SchemaCache) kept(key string) *schemas {
+	if c == nil || key == "" {
+		return nil
+	}
+	e := c.entry("package\x00" + key)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.s == nil {
+		if f := c.Files.Open(key); f != nil {
+			e.s, _ = newSchemas(f) // schemas that cannot be decoded are requested again
+		}
+	}
+	return e.s
+}
+
+// keep stores the schemas of a package for later commands. It returns schemas that are read from
+// the file, so that those that the plugin has sent can be released, or s if there is no file.
+func (c *SchemaCache) keep(key string, s *schemas) *schemas {
+	if c == nil || key == "" {
+		return s
+	}
+	e := c.entry("package\x00" + key)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if sections, ok := s.entries.(schemacache.Sections); ok {
+		c.Files.Keep(key, sections)
+		if f := c.Files.Open(key); f != nil {
+			if again, err := newSchemas(f); err == nil {
+				s = again
+			}
+		}
+	}
+	e.s = s
+	return s
+}
+
 // schemas contains everything that a provider declares. A type is decoded on first use.
 type schemas struct {
 	provider *schema.Provider
 	protocol int
-	raw      map[addr.Mode]map[string][]byte
-	identity map[string]*pb6.IdentitySchema
-	rest     *pb6.ProviderSchema // list resources, state stores and actions
+	caps     *pb6.ServerCapabilities // may be nil
+	entries  entries
 
 	codecs sync.Map // *value.Codec by typed
 
 	mu      sync.Mutex
 	invalid map[string]error // by mode and type: the reason why a schema is invalid
 }
+
+// entries contains the encoded declarations, by section and name.
+type entries interface {
+	Names(section string) []string              // sorted
+	Entry(section, name string) ([]byte, error) // nil if there is none
+}
+
+// The sections with types and functions are named by the protocol's names for these. aboutSection
+// contains the entries that occur once.
+const (
+	aboutSection    = "about"
+	functionSection = "function"
+	identitySection = "identity"
+)
+
+// The entries of aboutSection.
+const (
+	protocolEntry = "protocol"
+	capsEntry     = "capabilities"
+	configEntry   = "provider"
+	metaEntry     = "provider_meta"
+)
+
+// sectionOf returns the section of the types of a mode.
+func sectionOf(mode addr.Mode) string { return mode.String() }
 
 // typed is a block or an object; each declaration has exactly one.
 type typed interface{ ImpliedType() cty.Type }
@@ -122,11 +242,16 @@ func (c *Client) schemas(ctx context.Context) (*schemas, diag.List) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.s == nil {
+		if s := c.cache.kept(c.packageKey); s != nil && s.protocol == c.protocol {
+			e.s = s
+		}
+	}
+	if e.s == nil {
 		s, ds := c.readSchemas(ctx)
 		if ds.HasErrors() {
 			return nil, ds
 		}
-		e.s = s
+		e.s = c.cache.keep(c.packageKey, s)
 	} else if !e.s.provider.Capabilities.SchemaOptional {
 		if _, ds := c.readProviderSchema(ctx); ds.HasErrors() {
 			return nil, ds
@@ -150,32 +275,107 @@ func (c *Client) readSchemas(ctx context.Context) (*schemas, diag.List) {
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	s := &schemas{protocol: c.protocol, rest: resp, raw: map[addr.Mode]map[string][]byte{
-		addr.Managed: resp.ResourceSchemas, addr.Data: resp.DataSourceSchemas, addr.Ephemeral: resp.EphemeralResourceSchemas,
-	}}
-	what := call{what: "tell its schema"}
-	p := &schema.Provider{Types: make(map[addr.Mode][]string), Decode: s.decode, Why: s.why}
-	if caps := resp.ServerCapabilities; caps != nil {
-		p.Capabilities = schema.Capabilities{PlanDestroy: caps.PlanDestroy, SchemaOptional: caps.GetProviderSchemaOptional, MoveResourceState: caps.MoveResourceState}
+	about := map[string][]byte{protocolEntry: []byte(strconv.Itoa(c.protocol)), configEntry: resp.Provider}
+	if len(resp.ProviderMeta) > 0 {
+		about[metaEntry] = resp.ProviderMeta
 	}
-	for mode, types := range s.raw {
-		p.Types[mode] = slices.Sorted(maps.Keys(types))
+	all := schemacache.Sections{
+		aboutSection: about, functionSection: {}, identitySection: {},
+		sectionOf(addr.Managed): resp.ResourceSchemas, sectionOf(addr.Data): resp.DataSourceSchemas, sectionOf(addr.Ephemeral): resp.EphemeralResourceSchemas,
+		ListResource.String(): resp.ListResourceSchemas, StateStore.String(): resp.StateStoreSchemas, Action.String(): {},
+	}
+	var e encoder
+	if resp.ServerCapabilities != nil {
+		about[capsEntry] = e.message(resp.ServerCapabilities)
+	}
+	for name, f := range resp.Functions {
+		all[functionSection][name] = e.message(f)
+	}
+	for name, a := range resp.ActionSchemas {
+		all[Action.String()][name] = a.GetSchema()
+	}
+	what := call{what: "tell its schema"}
+	s, err := newSchemas(all)
+	if err != nil {
+		return nil, c.nonsense(what, "%s", err)
+	}
+	identities, ds := c.readIdentities(ctx)
+	for name, id := range identities {
+		all[identitySection][name] = e.message(id)
+	}
+	if e.err != nil {
+		return nil, c.nonsense(what, "its schema cannot be encoded: %s", e.err)
+	}
+	return s, ds
+}
+
+// An encoder encodes messages and keeps the first error.
+type encoder struct{ err error }
+
+func (e *encoder) message(m proto.Message) []byte {
+	b, err := proto.Marshal(m)
+	if e.err == nil {
+		e.err = err
+	}
+	return b
+}
+
+// newSchemas decodes all entries that are needed at once. An entry that is nil where there must
+// be one is an error.
+func newSchemas(all entries) (*schemas, error) {
+	s := &schemas{entries: all}
+	p := &schema.Provider{Types: make(map[addr.Mode][]string), Decode: s.decode, Why: s.why}
+	s.provider = p
+	about := map[string][]byte{}
+	for _, name := range all.Names(aboutSection) {
+		b, err := all.Entry(aboutSection, name)
+		if err != nil {
+			return nil, err
+		}
+		about[name] = b
 	}
 	var err error
-	if p.Config, err = s.block(resp.Provider); err != nil {
-		return nil, c.nonsense(what, "the schema of its configuration cannot be used: %s", err)
+	if s.protocol, err = strconv.Atoi(string(about[protocolEntry])); err != nil {
+		return nil, fmt.Errorf("the version of its protocol is unknown: %w", err)
 	}
-	if len(resp.ProviderMeta) > 0 {
-		if p.Meta, err = s.block(resp.ProviderMeta); err != nil {
-			return nil, c.nonsense(what, "the schema of provider_meta cannot be used: %s", err)
+	if caps, ok := about[capsEntry]; ok {
+		s.caps = &pb6.ServerCapabilities{}
+		if err := proto.Unmarshal(caps, s.caps); err != nil {
+			return nil, err
+		}
+		p.Capabilities = schema.Capabilities{PlanDestroy: s.caps.PlanDestroy, SchemaOptional: s.caps.GetProviderSchemaOptional, MoveResourceState: s.caps.MoveResourceState}
+	}
+	for _, mode := range []addr.Mode{addr.Managed, addr.Data, addr.Ephemeral} {
+		p.Types[mode] = all.Names(sectionOf(mode))
+	}
+	if p.Config, err = s.block(about[configEntry]); err != nil {
+		return nil, fmt.Errorf("the schema of its configuration cannot be used: %w", err)
+	}
+	if meta, ok := about[metaEntry]; ok {
+		if p.Meta, err = s.block(meta); err != nil {
+			return nil, fmt.Errorf("the schema of provider_meta cannot be used: %w", err)
 		}
 	}
-	if p.Functions, err = toFunctions(resp.Functions); err != nil {
-		return nil, c.nonsense(what, "its functions cannot be used: %s", err)
+	functions := map[string]*pb6.Function{}
+	for _, name := range all.Names(functionSection) {
+		functions[name] = &pb6.Function{}
+		if err := s.message(functionSection, name, functions[name]); err != nil {
+			return nil, err
+		}
 	}
-	s.provider = p
-	s.identity, ds = c.readIdentities(ctx)
-	return s, ds
+	if p.Functions, err = toFunctions(functions); err != nil {
+		return nil, fmt.Errorf("its functions cannot be used: %w", err)
+	}
+	return s, nil
+}
+
+// message decodes an entry.
+func (s *schemas) message(section, name string, m proto.Message) error {
+	b, err := s.entries.Entry(section, name)
+	if err != nil {
+		return err
+	}
+	return proto.Unmarshal(b, m)
 }
 
 // readIdentities requests the schemas of identities. Older plugins do not have this call.
@@ -205,14 +405,16 @@ func (s *schemas) block(raw []byte) (*schema.Block, error) {
 
 // decode implements the field Decode of schema.Provider.
 func (s *schemas) decode(mode addr.Mode, typ string) *schema.Resource {
-	raw, ok := s.raw[mode][typ]
-	if !ok {
+	raw, err := s.entries.Entry(sectionOf(mode), typ)
+	if raw == nil && err == nil {
 		return nil
 	}
-	r, err := decodeSchema(s.protocol, raw)
-	if id := s.identity[typ]; err == nil && mode == addr.Managed && id != nil {
-		r.Identity, err = toIdentity(id)
-		r.IdentityVersion = id.Version
+	var r *schema.Resource
+	if err == nil {
+		r, err = decodeSchema(s.protocol, raw)
+	}
+	if err == nil && mode == addr.Managed {
+		err = s.addIdentity(r, typ)
 	}
 	if err != nil {
 		s.mu.Lock()
@@ -224,6 +426,21 @@ func (s *schemas) decode(mode addr.Mode, typ string) *schema.Resource {
 		return nil
 	}
 	return r
+}
+
+// addIdentity decodes the identity of a type, if there is one.
+func (s *schemas) addIdentity(r *schema.Resource, typ string) error {
+	raw, err := s.entries.Entry(identitySection, typ)
+	if raw == nil || err != nil {
+		return err
+	}
+	var id pb6.IdentitySchema
+	if err := proto.Unmarshal(raw, &id); err != nil {
+		return err
+	}
+	r.IdentityVersion = id.Version
+	r.Identity, err = toIdentity(&id)
+	return err
 }
 
 // why implements the field Why of schema.Provider.

@@ -37,10 +37,11 @@ type Client struct {
 	out    *tail
 	conn   io.Closer // the connection to an attached plugin
 
-	cache   *SchemaCache
-	key     string
-	loading sync.Mutex
-	loaded  atomic.Pointer[schemas]
+	cache      *SchemaCache
+	key        string
+	packageKey string // see packageKey
+	loading    sync.Mutex
+	loaded     atomic.Pointer[schemas]
 
 	functions atomic.Pointer[map[string]*schema.Function] // the functions of the configured provider
 

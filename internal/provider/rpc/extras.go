@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"slices"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -31,27 +30,13 @@ func (k Kind) String() string {
 	return [...]string{"list resource", "action", "state store"}[k]
 }
 
-func (s *schemas) others(k Kind) map[string][]byte {
-	switch k {
-	case ListResource:
-		return s.rest.ListResourceSchemas
-	case StateStore:
-		return s.rest.StateStoreSchemas
-	}
-	out := make(map[string][]byte, len(s.rest.ActionSchemas))
-	for name, a := range s.rest.ActionSchemas {
-		out[name] = a.GetSchema()
-	}
-	return out
-}
-
 // Others returns the types of a kind, sorted.
 func (c *Client) Others(ctx context.Context, k Kind) ([]string, diag.List) {
 	s, ds := c.schemas(ctx)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	return slices.Sorted(maps.Keys(s.others(k))), nil
+	return s.entries.Names(k.String()), nil
 }
 
 // OtherSchema returns the configuration schema of a type of a kind.
@@ -61,8 +46,11 @@ func (c *Client) OtherSchema(ctx context.Context, k Kind, typ string) (*schema.B
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	raw, ok := s.others(k)[typ]
-	if !ok {
+	raw, err := s.entries.Entry(k.String(), typ)
+	switch {
+	case err != nil:
+		return nil, c.refused(w, err)
+	case raw == nil:
 		return nil, c.refused(w, errors.New("it has no such type"))
 	}
 	b, err := s.block(raw)
@@ -122,7 +110,7 @@ func (c *Client) GenerateConfig(ctx context.Context, typ string, state cty.Value
 		return cty.DynamicVal, ds
 	}
 	ty := r.Block.ImpliedType()
-	if !s.rest.GetServerCapabilities().GetGenerateResourceConfig() {
+	if !s.caps.GetGenerateResourceConfig() {
 		return cty.UnknownVal(ty), c.refused(w, errors.New("it does not say that it can"))
 	}
 	var e enc

@@ -45,6 +45,9 @@ type Options struct {
 
 	Cache *SchemaCache // nil disables the cache
 	Name  string       // the key of the program in the cache; "" means its path
+	// Package identifies the package of the program by its verified hash. "" means that schemas
+	// are not kept for later commands.
+	Package string
 }
 
 // The variable by which a plugin recognizes that it was not started by hand, its value, and
@@ -139,6 +142,7 @@ func launch(ctx context.Context, o Options, secured security) (c *Client, again 
 	c = newClient(o, h.Protocol, cc, s.proc.done)
 	c.plugin, c.proc, c.out, c.tls = s.client, s.proc, out, s.tls != nil
 	c.cache, c.key = o.Cache, cacheKey(cmp.Or(o.Name, cmd.Path), o.Args, h.Protocol)
+	c.packageKey = packageKey(o)
 	return c, false, nil
 }
 
