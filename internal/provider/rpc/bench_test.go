@@ -2,9 +2,12 @@ package rpc_test
 
 import (
 	"context"
+	"maps"
 	"os"
 	"os/exec"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
@@ -142,8 +145,18 @@ func benchClient(b *testing.B, p provider.Provider, s sample) {
 		b.Fatal(ds.Err())
 	}
 	stored := storedJSON(b, made.State)
+	written := c.AsValueMap()
+	var checked atomic.Int64
 	benchAll(b, map[string]func() error{
-		"validate": func() error { return p.ValidateResource(ctx, addr.Managed, s.typ, c).Err() },
+		"validate": func() error { // each request is new, since the client makes equal ones once
+			other, text := maps.Clone(written), str(strconv.FormatInt(checked.Add(1), 10))
+			for name, v := range s.config {
+				if other[name] = text; v.Type().IsMapType() {
+					other[name] = cty.MapVal(vals{"a": text})
+				}
+			}
+			return p.ValidateResource(ctx, addr.Managed, s.typ, cty.ObjectVal(other)).Err()
+		},
 		"upgrade": func() error {
 			_, ds := p.UpgradeState(ctx, provider.UpgradeRequest{Type: s.typ, Version: res.Version, JSON: stored})
 			return ds.Err()

@@ -43,6 +43,8 @@ type Client struct {
 	loading    sync.Mutex
 	loaded     atomic.Pointer[schemas]
 
+	checks checks
+
 	functions atomic.Pointer[map[string]*schema.Function] // the functions of the configured provider
 
 	closed    atomic.Bool
@@ -211,11 +213,14 @@ func (c *Client) ValidateConfig(ctx context.Context, config cty.Value) (cty.Valu
 	if e.err != nil {
 		return config, c.refused(w, e.err)
 	}
-	resp, err := c.rpc.ValidateProviderConfig(ctx, req)
+	found, err := c.checks.do(ctx, checkOf("provider", "", req.Config), func() ([]*pb6.Diagnostic, error) {
+		resp, err := c.rpc.ValidateProviderConfig(ctx, req)
+		return resp.GetDiagnostics(), err
+	})
 	if err != nil {
 		return config, c.failed(ctx, w, err)
 	}
-	return config, c.messages(w, resp.Diagnostics)
+	return config, c.messages(w, found)
 }
 
 // Configure configures the provider.
@@ -252,21 +257,24 @@ func (c *Client) ValidateResource(ctx context.Context, mode addr.Mode, typ strin
 	if e.err != nil {
 		return c.refused(w, e.err)
 	}
-	var resp *pb6.Diagnostics
-	var err error
-	switch mode {
-	case addr.Data:
-		resp, err = c.rpc.ValidateDataResourceConfig(ctx, req)
-	case addr.Ephemeral:
-		resp, err = c.rpc.ValidateEphemeralResourceConfig(ctx, req)
-	default:
-		req.ClientCapabilities = capabilities()
-		resp, err = c.rpc.ValidateResourceConfig(ctx, req)
-	}
+	found, err := c.checks.do(ctx, checkOf(mode.String(), typ, req.Config), func() ([]*pb6.Diagnostic, error) {
+		var resp *pb6.Diagnostics
+		var err error
+		switch mode {
+		case addr.Data:
+			resp, err = c.rpc.ValidateDataResourceConfig(ctx, req)
+		case addr.Ephemeral:
+			resp, err = c.rpc.ValidateEphemeralResourceConfig(ctx, req)
+		default:
+			req.ClientCapabilities = capabilities()
+			resp, err = c.rpc.ValidateResourceConfig(ctx, req)
+		}
+		return resp.GetDiagnostics(), err
+	})
 	if err != nil {
 		return c.failed(ctx, w, err)
 	}
-	return c.messages(w, resp.Diagnostics)
+	return c.messages(w, found)
 }
 
 // Stop asks the plugin to end running calls. It returns when the plugin has confirmed, or
