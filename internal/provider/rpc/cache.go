@@ -113,6 +113,9 @@ func switches(env []string) []string {
 	var out []string
 	for _, v := range env {
 		name, text, _ := strings.Cut(v, "=")
+		if strings.Trim(strings.ToUpper(name), "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") != "" {
+			continue // shells and other programs add variables such as "=C:", which no provider reads
+		}
 		switch strings.ToLower(text) {
 		case "true", "false", "yes", "no", "on", "off", "enabled", "disabled":
 		default:

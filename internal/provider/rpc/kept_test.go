@@ -120,7 +120,9 @@ func TestKeptSchemas(t *testing.T) {
 			"arguments": func(o *rpc.Options) { o.Args = []string{"x"} },
 			"switch":    func(o *rpc.Options) { o.Env = append(o.Env[:len(o.Env):len(o.Env)], "TEST_BETA=true") },
 			"disabled":  func(o *rpc.Options) { o.Cache = &rpc.SchemaCache{} },
-			"":          func(o *rpc.Options) { o.Env = append(o.Env[:len(o.Env):len(o.Env)], "TOKEN=abc", "TF_VAR_x=true") },
+			"": func(o *rpc.Options) {
+				o.Env = append(o.Env[:len(o.Env):len(o.Env)], "TOKEN=abc", "TF_VAR_x=true", "/=/", "SHLVL=2")
+			},
 		} {
 			o := o
 			o.Cache = &rpc.SchemaCache{Files: files}

@@ -80,7 +80,7 @@ func (s Sections) Entry(section, name string) ([]byte, error) {
 func (c Cache) Enabled() bool { return c.Dir != "" && c.Now != nil }
 
 func (c Cache) path(key string) string {
-	sum := sha256.Sum256([]byte(magic + key))
+	sum := sha256.Sum256([]byte(magic + c.Machine + "\x00" + key))
 	return filepath.Join(c.Dir, hex.EncodeToString(sum[:])+suffix)
 }
 
