@@ -222,6 +222,14 @@ func (e *Engine) Validate(ctx context.Context) diag.List {
 	return validate.Run(ctx, e.validation())
 }
 
+// ValidateBySchemas is like Validate, but providers are only used for their schemas: they check
+// no configuration.
+func (e *Engine) ValidateBySchemas(ctx context.Context) diag.List {
+	in := e.validation()
+	in.SchemasOnly = true
+	return validate.Run(ctx, in)
+}
+
 // ValidateUnknown is like Validate, but all values of objects are unknown, even if the
 // configuration sets them. It finds the errors that OpenTofu 1.12.6 reports without a state.
 func (e *Engine) ValidateUnknown(ctx context.Context) diag.List {

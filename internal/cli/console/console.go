@@ -103,7 +103,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	}
 	p.WarnUninitialized(missing)
 	if !o.plan && !missing.HasErrors() {
-		if invalid := p.Engine.Validate(ctx).Errors(); len(invalid) > 0 {
+		if invalid := p.Engine.ValidateBySchemas(ctx).Errors(); len(invalid) > 0 {
 			c.Report.Tell(invalid)
 			fmt.Fprint(c.Stderr, "\nBecause of these errors, some expressions may fail or have unexpected values.\n\n")
 		}

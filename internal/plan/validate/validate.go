@@ -38,6 +38,8 @@ type Input struct {
 	// Without reports whether a provider is skipped; nil means that none is. Blocks of skipped
 	// providers may have any arguments, and path.cwd and the workspace are unknown.
 	Without func(addr.Provider) bool
+	// SchemasOnly means that providers are only used for their schemas: they check no configuration.
+	SchemasOnly bool
 	// Unknown makes the values of all objects unknown, also those of arguments in the configuration.
 	Unknown  bool
 	Compiled *eval.Compiled // see eval.Compiled; nil means none
@@ -264,7 +266,7 @@ func (v *validator) provider(t *demand.Task, pc *eval.ProviderConfig) diag.List 
 		return ds
 	}
 	val, ok := pc.Value(t)
-	if !ok {
+	if !ok || v.in.SchemasOnly {
 		return nil
 	}
 	prov, ds := v.in.Providers.Any(v.ctx, pc.Addr.Provider)
@@ -331,12 +333,14 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 		_, _, more = resourceclient.ConfigValue(t, d, s)
 		ds = append(ds, resourceclient.Blame(d, s, append(onlyOf(more, diag.CodePlanEphemeral), onlyOf(more, resourceclient.CodeDeprecated)...))...)
 	}
-	prov, more := v.in.Providers.Any(v.ctx, d.Resource.Provider())
-	if ds = append(ds, more...); more.HasErrors() {
-		return unknown, ds
+	more = nil
+	if !v.in.SchemasOnly {
+		prov, unavailable := v.in.Providers.Any(v.ctx, d.Resource.Provider())
+		if ds = append(ds, unavailable...); unavailable.HasErrors() {
+			return unknown, ds
+		}
+		more = resourceclient.Blame(d, s, prov.ValidateResource(v.ctx, a.Resource.Mode, a.Resource.Type, plain))
 	}
-	more = prov.ValidateResource(v.ctx, a.Resource.Mode, a.Resource.Type, plain)
-	more = resourceclient.Blame(d, s, more)
 	ds = append(ds, append(more, v.deprecated(d, s, plain, more)...).About(a.String())...)
 	ds = append(ds, v.ignored(d, s)...)
 	out := s.Block.SetUnknowns(plain)
