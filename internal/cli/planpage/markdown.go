@@ -35,7 +35,7 @@ func causes(p *plan.Plan) []planhtml.Cause {
 
 // Markdown returns the document of a page.
 func Markdown(p *planhtml.Page, mode plan.Mode) *markdown.Document {
-	d := &markdown.Document{Mark: "terrace plan of " + p.Dir, Subjects: []string{p.Dir}, More: "The output of the command contains everything."}
+	d := &markdown.Document{Mark: "terrace: plan of " + p.Dir, Subjects: []string{p.Dir}, More: "The output of the command contains everything."}
 	var total plan.Counts
 	drifted, changed, failed, deferred := 0, 0, 0, 0
 	var units []planhtml.Box
@@ -65,7 +65,7 @@ func Markdown(p *planhtml.Page, mode plan.Mode) *markdown.Document {
 		what = "Destroy plan"
 	case mode&plan.RefreshOnly != 0:
 		what = "Drift"
-		d.Mark = "terrace drift of " + p.Dir
+		d.Mark = "terrace: drift of " + p.Dir
 	}
 	switch {
 	case failed > 0 && len(units) == 1:

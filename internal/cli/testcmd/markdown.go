@@ -11,7 +11,7 @@ import (
 
 // document returns the Markdown of test results. code is the exit status of the command.
 func document(dir string, results []*testrun.Result, set *source.Set, code int) *markdown.Document {
-	d := &markdown.Document{Mark: "terrace test of " + dir, Subjects: []string{dir}, More: "The output of the command contains everything."}
+	d := &markdown.Document{Mark: "terrace: test of " + dir, Subjects: []string{dir}, More: "The output of the command contains everything."}
 	d.Table.Columns = []markdown.Column{{Name: "File"}, {Name: "Passed", Right: true}, {Name: "Failed", Right: true}, {Name: "Skipped", Right: true}}
 	all := map[testrun.Status]int{}
 	for _, r := range results {

@@ -16,9 +16,10 @@
 // in its own directory. Keys contain the complete texts, not hashes, so that two
 // different environments never have the same key.
 //
-// Schemas are read once per program, without a process if the program knows its schema. Configurations can be validated by any process of the
-// program, because neither uses credentials. Upgrades of state and calls of functions
-// without a configuration use a process that no other pool has configured.
+// Schemas are read once per program, without a process if the schema of the package is kept.
+// Configurations can be validated by any process of the program, because neither uses credentials.
+// Upgrades of state and calls of functions without a configuration use a process that no other
+// pool has configured.
 //
 // # The end of a process
 //

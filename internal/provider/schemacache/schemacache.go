@@ -40,9 +40,10 @@ import (
 // A file is replaced by a rename and never changed. If a foreign program truncates it nevertheless,
 // Entry returns an error.
 
-// magic contains the version of the form. It changes if callers need more sections. It is also part of the file name, so that two versions of
-// the program do not replace each other's files.
-const magic = "terrace schemas 1\n"
+// magic contains the version of the form. The version changes if callers need more sections. It is
+// also part of the file name, so that two versions of the program do not replace each other's
+// files.
+const magic = "terrace-schemas 1\n"
 
 const (
 	headerSize = len(magic) + 4 + 8
