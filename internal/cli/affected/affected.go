@@ -12,10 +12,12 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/affected"
+	"github.com/terrace-iac/terrace/internal/estate/request"
 	"github.com/terrace-iac/terrace/internal/estate/revision"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
@@ -26,6 +28,7 @@ type options struct {
 	json, detailed, none, blame bool
 	vars                        []workdir.VarFlag
 	units                       unitflags.Flags
+	markdown                    request.Markdown
 }
 
 // Command declares affected.
@@ -61,6 +64,7 @@ Sensitive values are never shown.`,
 				flag.Bool(&o.none, "expect-none", "Exit with status 1 if values differ."),
 				flag.Bool(&o.json, "json", "Produce output in a machine-readable JSON format."),
 			}
+			fs = append(fs, flags.Markdown(&o.markdown)...)
 			fs = append(append(fs, flag.Vars(&o.vars)...), o.units.DeclareFor(false)...)
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if err := o.units.Settle(c.Env); err != nil {
@@ -104,6 +108,11 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 		fmt.Fprintf(c.Stdout, "%s\n", doc)
 	} else {
 		printText(c.Report, r)
+	}
+	if o.markdown.File != "" {
+		if ds := flags.WriteMarkdown(c, o.markdown, document(c, r)); ds.HasErrors() {
+			return c.Fail(ds)
+		}
 	}
 	switch differ := len(r.Units) > 0; {
 	case differ && o.none:

@@ -135,14 +135,21 @@ func sign[T ~string](a T) string {
 	return "~"
 }
 
+// writeLines writes lines, at most maxUnits of them.
 func writeLines(b *strings.Builder, all []*line) {
+	if n := len(all); n > maxUnits {
+		writeAll(b, all[:maxUnits])
+		fmt.Fprintf(b, "  and %d more\n", n-maxUnits)
+		return
+	}
+	writeAll(b, all)
+}
+
+// writeAll writes lines, each below its units.
+func writeAll(b *strings.Builder, all []*line) {
 	named := func(l *line) bool { return len(l.units) != 1 || l.units[0] != "." }
 	last := ""
-	for i, l := range all {
-		if i == maxUnits {
-			fmt.Fprintf(b, "  and %d more\n", len(all)-i)
-			return
-		}
+	for _, l := range all {
 		indent := "  "
 		if named(l) {
 			who := unitsText(l.units)

@@ -1,0 +1,94 @@
+package affected
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/markdown"
+	"github.com/terrace-iac/terrace/internal/estate/affected"
+)
+
+// document returns the Markdown of a report: one entry for each changed line.
+func document(c *command.Call, r *affected.Report) *markdown.Document {
+	dir := filepath.Base(c.Dir)
+	d := &markdown.Document{
+		Mark: "terrace: affected in " + dir, Title: "No value differs in", Subjects: []string{dir},
+		More: "The output of the command contains everything.",
+	}
+	if len(r.Units) == 0 {
+		return d
+	}
+	d.Title = "Values differ in"
+	d.Lines = []string{summary(r)}
+	estate := len(r.Units) > 1 || r.Units[0].Name != "."
+	if estate {
+		d.Table.Columns = []markdown.Column{{Name: "Unit"}, {Name: "Added", Right: true}, {Name: "Changed", Right: true}, {Name: "Removed", Right: true}, {Name: "May change", Right: true}}
+		for _, u := range r.Units {
+			d.Table.Rows = append(d.Table.Rows, row(u))
+		}
+	}
+	entry := func(title, note string, all []*line) {
+		if len(all) == 0 {
+			return
+		}
+		var b strings.Builder
+		writeAll(&b, all)
+		d.Details = append(d.Details, markdown.Detail{Title: title, Note: note, Text: b.String(), Diff: true})
+	}
+	for i, x := range r.Causes {
+		var b strings.Builder
+		writeCause(&b, x)
+		all := linesOf(r, i)
+		units := map[string]bool{}
+		for _, l := range all {
+			for _, u := range l.units {
+				units[u] = true
+			}
+		}
+		note := numbered(len(all), "difference")
+		if estate {
+			note += " in " + numbered(len(units), "unit")
+		}
+		entry(strings.TrimSpace(b.String()), note, all)
+	}
+	entry("without a line that causes it", "", linesOf(r, -1))
+	return d
+}
+
+func numbered(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return strconv.Itoa(n) + " " + thing
+}
+
+// row returns the row of a unit: the numbers of its differences.
+func row(u *affected.Unit) []markdown.Cell {
+	added, changed, removed, open := 0, 0, 0, 0
+	for _, o := range u.Objects {
+		switch o.Action {
+		case affected.Added:
+			added++
+		case affected.Removed:
+			removed++
+		case affected.MayChange:
+			open++
+		default:
+			changed++
+		}
+	}
+	cells := []markdown.Cell{{Text: u.Name, Code: true}}
+	if len(u.Objects) == 0 {
+		return append(cells, markdown.Cell{Text: "the unit was " + string(u.Action)}, markdown.Cell{}, markdown.Cell{}, markdown.Cell{})
+	}
+	for _, n := range []int{added, changed, removed, open} {
+		cell := markdown.Cell{}
+		if n > 0 {
+			cell.Text = strconv.Itoa(n)
+		}
+		cells = append(cells, cell)
+	}
+	return cells
+}
