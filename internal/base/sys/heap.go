@@ -36,7 +36,8 @@ type collector struct {
 	usual int   // percentage after that collection
 	least int64 // the minimum heap size for a collection, in bytes; 0 means no minimum
 	small bool  // memory is more important than time
-	large bool  // small is set, and the heap was larger than largeHeap
+	large bool  // small is set, and the heap was larger than largeHeap after two collections
+	above bool  // the heap was larger than largeHeap after the last collection
 }
 
 // begin doubles the heap size of the first collection. Most commands end before it, and
@@ -74,11 +75,14 @@ func (c *collector) watch() {
 	runtime.AddCleanup(first, (*collector).grown, c)
 }
 
-// grown ends sparing if the heap is large.
+// grown ends sparing if the heap is large after two collections in a row. After one, it may contain
+// the block of inLargePages, which is freed at once.
 func (c *collector) grown() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.large = liveHeap() > largeHeap; c.large {
+	before := c.above
+	c.above = liveHeap() > largeHeap
+	if c.large = c.above && before; c.large {
 		c.from(sparingLarge)
 	} else {
 		c.watch()

@@ -192,7 +192,11 @@ func summary(r *affected.Report) string {
 	}
 	text := strings.Join(parts, ", ") + "."
 	if len(r.Units) > 1 || r.Units[0].Name != "." {
-		text = fmt.Sprintf("%d units differ: %s", len(r.Units), text)
+		differ := "1 unit differs"
+		if n := len(r.Units); n > 1 {
+			differ = fmt.Sprintf("%d units differ", n)
+		}
+		text = differ + ": " + text
 	}
 	return strings.TrimSuffix(text, ": .")
 }

@@ -78,7 +78,7 @@ const EveryExperiment = "experiment-mode"
 const Everywhere = "experiment strict-control strict-mode working-dir non-interactive log-level log-format log-custom-format log-disable log-show-abs-paths no-deprecation-warnings profile-cpu profile-mem profile-goroutine profile-dir"
 
 // Choosing are the flags that commands use which list units.
-const Choosing = "all a graph graph-root discovery-boundary filter filter-affected filters-file no-filters-file queue-include-dir queue-exclude-dir queue-excludes-file " +
+const Choosing = "all a graph graph-root discovery-boundary filter affected filter-affected filters-file no-filters-file queue-include-dir queue-exclude-dir queue-excludes-file " +
 	"queue-include-external queue-include-units-reading units-that-include config feature download-dir source source-map no-stack-generate " +
 	"auth-provider-cmd no-discovery-auth-provider-cmd iam-assume-role iam-assume-role-session-name iam-assume-role-web-identity-token iam-assume-role-duration"
 

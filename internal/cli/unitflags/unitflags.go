@@ -85,6 +85,7 @@ func (f *Flags) choosing() flag.Flags {
 	return f.each(
 		flag.List(&f.Filters, "filter", "QUERY", "Select the units that match a query. May be repeated.").Completes(flag.UnitNames),
 		flag.Bool(&f.Affected, "filter-affected", "Select the units that differ from the main branch of the repository."),
+		flag.Func(f.affectedBy, "affected", "BASE", "Select the units whose values differ from a commit, branch or tag, as --filter affected=BASE does. May be repeated."),
 		flag.Text(&f.FiltersFile, "filters-file", "PATH", "A file with one query a line. Defaults to .terragrunt-filters.").Completes(flag.Files),
 		flag.Bool(&f.NoFiltersFile, "no-filters-file", "Do not read .terragrunt-filters."),
 		flag.Bool(&f.Graph, "graph", "Select the unit in the working directory and all units that depend on it."),
@@ -107,6 +108,15 @@ func (f *Flags) choosing() flag.Flags {
 		flag.Text(&f.DownloadDir, "download-dir", "PATH", "The directory for working copies of modules. Defaults to .terragrunt-cache.").Completes(flag.Folders),
 		flag.Bool(&f.NoStackGenerate, "no-stack-generate", "Do not generate the units of stack files before the command."),
 	)
+}
+
+// affectedBy adds the filter of --affected.
+func (f *Flags) affectedBy(base string) error {
+	if strings.Contains(base, "..") {
+		return errors.New("it takes one commit, branch or tag, which is compared with the working tree")
+	}
+	f.Filters = append(f.Filters, "affected="+base)
+	return nil
 }
 
 // aboutUnit returns the flags about the content of units.

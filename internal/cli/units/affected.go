@@ -54,3 +54,26 @@ func CompareRevisions(ctx context.Context, c *command.Call, o estate.Options, pa
 	all, ds := affected.Estates(ctx, sides[0], sides[1])
 	return all, sides[1].Estate.Sources(), ds
 }
+
+// differing returns the function that finds units for filters such as affected=main.
+func differing(c *command.Call, o *estate.Options) func(ctx context.Context, base string) (map[string]bool, diag.List) {
+	return func(ctx context.Context, base string) (map[string]bool, diag.List) {
+		pair, ds := Revisions(ctx, c, o.Worktrees, o.Discovery.Root, []string{base})
+		if ds.HasErrors() {
+			return nil, ds
+		}
+		defer pair.Close(ctx)
+		eo := *o
+		eo.Discovery.Filters, eo.Discovery.Affected, eo.Discovery.Generate = nil, nil, true
+		all, set, ds := CompareRevisions(ctx, c, eo, pair)
+		if ds.HasErrors() {
+			c.Report.Set.Include(set)
+			return nil, ds
+		}
+		names := map[string]bool{}
+		for _, u := range all {
+			names[u.Name] = true
+		}
+		return names, nil
+	}
+}

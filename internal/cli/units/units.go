@@ -110,6 +110,7 @@ func options(c *command.Call, f *unitflags.Flags, about string, words request.Wo
 		return o, more
 	}
 	o.Worktrees = &estate.Worktrees{}
+	o.Discovery.Affected = differing(c, &o)
 	c.Interrupts.Removes(o.Worktrees.Remove)
 	ds = append(ds, providersOf("share-provider", f.Sharing, &o.ShareProviders)...)
 	ds = append(ds, providersOf("own-provider", f.Owning, &o.OwnProviders)...)

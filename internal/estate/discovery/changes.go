@@ -27,6 +27,11 @@ import (
 func (f *finder) readGit(ctx context.Context, queries []filter.Query) diag.List {
 	for _, q := range queries {
 		for _, t := range q.Terms {
+			if t.Kind == filter.ByAttribute && t.Name == "affected" && f.affected[t.Value] == nil {
+				if ds := f.compare(ctx, q, t.Value); ds.HasErrors() {
+					return ds
+				}
+			}
 			if t.Kind != filter.ByGit || f.changes[t.Value] != nil {
 				continue
 			}
@@ -51,6 +56,19 @@ func (f *finder) readGit(ctx context.Context, queries []filter.Query) diag.List 
 		}
 	}
 	return nil
+}
+
+// compare finds the units whose values differ from a revision.
+func (f *finder) compare(ctx context.Context, q filter.Query, base string) diag.List {
+	if f.s.Affected == nil {
+		return filter.Invalid(q.Text, "the values of two revisions cannot be compared here")
+	}
+	names, ds := f.s.Affected(ctx, base)
+	if f.affected == nil {
+		f.affected = map[string]map[string]bool{}
+	}
+	f.affected[base] = names
+	return ds
 }
 
 // moveTo changes the root to a directory in a worktree of the commit that filters compare with,

@@ -34,6 +34,9 @@ type Settings struct {
 
 	// Filters select units. None means all units.
 	Filters []string
+	// Affected returns the names of the units whose values differ from a revision, for filters. nil
+	// means that such filters are an error.
+	Affected func(ctx context.Context, base string) (map[string]bool, diag.List)
 	// NoHidden skips hidden directories.
 	NoHidden bool
 	// Lenient keeps units that cannot be read, and accepts cycles. It is for commands that only
@@ -173,7 +176,8 @@ type finder struct {
 	*Found
 	tools          Tools
 	loader, static *unit.Loader
-	changes        map[string]*git.Changes // by the text in the brackets of filters
+	changes        map[string]*git.Changes    // by the text in the brackets of filters
+	affected       map[string]map[string]bool // names of units whose values differ, by the revision
 	// ahead means that all data for a listing is computed when units are read. It is used for
 	// estates of many units.
 	ahead bool

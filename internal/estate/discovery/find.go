@@ -129,7 +129,7 @@ func (f *finder) broken(path string, units []*Unit, ds diag.List) diag.List {
 func looksInside(queries []filter.Query) bool {
 	return slices.ContainsFunc(queries, func(q filter.Query) bool {
 		return slices.ContainsFunc(q.Terms, func(t filter.Term) bool {
-			return t.Up > 0 || t.Down > 0 || t.Kind == filter.ByGit || t.Name == "source" || t.Name == "reading" || t.Name == "external"
+			return t.Up > 0 || t.Down > 0 || t.Kind == filter.ByGit || t.Name == "source" || t.Name == "reading" || t.Name == "external" || t.Name == "affected"
 		})
 	})
 }

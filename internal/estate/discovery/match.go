@@ -206,6 +206,8 @@ func (m *matching) byAttribute(name, value string) func(*item) bool {
 	case "source":
 		match := glob.Compile(value)
 		return func(it *item) bool { return it.unit != nil && m.source(it.unit, match) }
+	case "affected":
+		return func(it *item) bool { return it.unit != nil && m.f.affected[value][it.unit.Name] }
 	case "reading":
 		if !filepath.IsAbs(value) {
 			value = filepath.Join(m.f.s.Root, value)

@@ -3,8 +3,8 @@
 //
 // Main types: Query and Term. A query consists of terms joined by |. Each term narrows the result
 // of the one before. A term matches units and stacks by name (app-*), path (./prod/**, {my
-// path}), attribute (type=unit, reading=shared.hcl) or by a change between two commits
-// ([main...HEAD]). A leading ! negates the term. A leading ... adds the dependents of the
+// path}), attribute (type=unit, reading=shared.hcl), by a change between two commits
+// ([main...HEAD]) or by values that differ from a commit (affected=main). A leading ! negates the term. A leading ... adds the dependents of the
 // matching units, and a trailing ... their dependencies. A number at the open end limits the
 // distance, a directory in parentheses bounds the search, and ^ removes the matching units
 // themselves.
@@ -251,7 +251,7 @@ func (t *Term) checkAttribute() error {
 	switch {
 	case t.Value == "":
 		return fmt.Errorf("the attribute %q has no value", t.Name)
-	case t.Name == "name" || t.Name == "reading" || t.Name == "source":
+	case t.Name == "name" || t.Name == "reading" || t.Name == "source" || t.Name == "affected":
 		return nil
 	case t.Name == "type" && (t.Value == "unit" || t.Value == "stack"):
 		return nil
@@ -262,7 +262,7 @@ func (t *Term) checkAttribute() error {
 	case t.Name == "external":
 		return fmt.Errorf("external is true or false, not %q", t.Value)
 	}
-	return fmt.Errorf("there is no attribute %q; type, name, external, source and reading are known", t.Name)
+	return fmt.Errorf("there is no attribute %q; type, name, external, source, reading and affected are known", t.Name)
 }
 
 func isNumber(s string) bool {

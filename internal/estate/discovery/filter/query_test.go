@@ -38,7 +38,7 @@ func TestParseQuery(t *testing.T) {
 		{"type=", `error the attribute "type" has no value`},
 		{"type=x", `error type is unit or stack, not "x"`},
 		{"external=x", `error external is true or false, not "x"`},
-		{"foo=x", `error there is no attribute "foo"; type, name, external, source and reading are known`},
+		{"foo=x", `error there is no attribute "foo"; type, name, external, source, reading and affected are known`},
 	}
 	for _, tt := range tests {
 		q, err := parseQuery(tt.text)
