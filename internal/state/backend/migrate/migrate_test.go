@@ -23,7 +23,8 @@ import (
 // A cut backend fails from a certain call on, as if the program or the service ended there.
 type cut struct {
 	backend.Backend
-	left *int
+	left     *int
+	services backend.Services
 }
 
 var errCut = errors.New("cut off")
@@ -51,7 +52,7 @@ func (c cut) Store(workspace string, o backend.StoreOptions) (store.Store, error
 	if !ok {
 		return st, nil
 	}
-	return backend.NewStore(cutObject{s.Object(), c}, s.Place(), o, backendtest.Services(&testing.T{})), nil
+	return backend.NewStore(cutObject{s.Object(), c}, s.Place(), o, c.services), nil
 }
 
 type cutObject struct {
@@ -158,7 +159,7 @@ func cutOffAt(t *testing.T, n int, names []string, shape shaped, want map[string
 		put(t, from, name, storetest.Sample(i+3))
 	}
 	left := n
-	shape.Backend = cut{to, &left}
+	shape.Backend = cut{to, &left, backendtest.Services(t)}
 	m := Migration{
 		From: Side{Type: "local", Backend: from}, To: Side{Type: "inmem", Backend: shape},
 		Current: names[len(names)/2], Dir: t.TempDir(), Temp: t.TempDir(), Lock: &store.LockInfo{},
