@@ -220,7 +220,7 @@ func (s *start) run(ctx context.Context) (grpc.ClientConnInterface, diag.List) {
 	}
 	ready := make(chan result, 1)
 	go func() { // ends with the process, which is killed below after the limit
-		cc, err := s.connect()
+		cc, err := s.connect(ctx)
 		ready <- result{cc, err}
 	}()
 	limit := time.NewTimer(s.opts.StartTimeout)
@@ -244,7 +244,7 @@ func (s *start) run(ctx context.Context) (grpc.ClientConnInterface, diag.List) {
 	return nil, ds
 }
 
-func (s *start) connect() (grpc.ClientConnInterface, error) {
+func (s *start) connect(ctx context.Context) (grpc.ClientConnInterface, error) {
 	proto, err := s.client.Client()
 	if err != nil {
 		return nil, err
@@ -254,10 +254,37 @@ func (s *start) connect() (grpc.ClientConnInterface, error) {
 		return nil, err
 	}
 	cc := raw.(*grpc.ClientConn)
-	if cc.GetState() == connectivity.Ready {
+	if s.ready(ctx, cc) {
 		s.unlink()
 	}
 	return cc, nil
+}
+
+// ready waits until a connection is ready. It returns false if the process has ended, or if the
+// connection is closed.
+func (s *start) ready(ctx context.Context, cc *grpc.ClientConn) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.proc.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	for {
+		switch state := cc.GetState(); state {
+		case connectivity.Ready:
+			return true
+		case connectivity.Shutdown:
+			return false
+		default:
+			cc.Connect()
+			if !cc.WaitForStateChange(ctx, state) {
+				return false
+			}
+		}
+	}
 }
 
 // unlink deletes the plugin's socket from the file system, so that nothing is left behind
