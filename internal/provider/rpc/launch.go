@@ -265,7 +265,7 @@ func (s *start) connect(ctx context.Context) (grpc.ClientConnInterface, error) {
 func (s *start) ready(ctx context.Context, cc *grpc.ClientConn) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() {
+	go func() { // ends when ready returns
 		select {
 		case <-s.proc.done:
 			cancel()
