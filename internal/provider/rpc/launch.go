@@ -261,7 +261,7 @@ func (s *start) connect(ctx context.Context) (grpc.ClientConnInterface, error) {
 }
 
 // ready waits until a connection is ready. It returns false if the process has ended, or if the
-// connection is closed.
+// connection is closed or cannot be made, which the first call reports.
 func (s *start) ready(ctx context.Context, cc *grpc.ClientConn) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -276,7 +276,7 @@ func (s *start) ready(ctx context.Context, cc *grpc.ClientConn) bool {
 		switch state := cc.GetState(); state {
 		case connectivity.Ready:
 			return true
-		case connectivity.Shutdown:
+		case connectivity.Shutdown, connectivity.TransientFailure:
 			return false
 		default:
 			cc.Connect()
