@@ -7,6 +7,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/markdown"
+	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate/affected"
 )
 
@@ -47,21 +48,14 @@ func document(c *command.Call, r *affected.Report) *markdown.Document {
 				units[u] = true
 			}
 		}
-		note := numbered(len(all), "difference")
+		note := view.Numbered(len(all), "difference")
 		if estate {
-			note += " in " + numbered(len(units), "unit")
+			note += " in " + view.Numbered(len(units), "unit")
 		}
 		entry(strings.TrimSpace(b.String()), note, all)
 	}
 	entry("without a line that causes it", "", linesOf(r, -1))
 	return d
-}
-
-func numbered(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return strconv.Itoa(n) + " " + thing
 }
 
 // row returns the row of a unit: the numbers of its differences.

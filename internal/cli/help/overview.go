@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/internal/base/wrap"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 )
@@ -49,10 +50,10 @@ func Overview(c *command.Call) string {
 		b.WriteString(".\n")
 		start = []string{"plan", "explain", "render"}
 	case below > 0:
-		fmt.Fprintf(&b, "%s is an estate of %s.\n", c.Dir, count(below, "unit"))
+		fmt.Fprintf(&b, "%s is an estate of %s.\n", c.Dir, view.Numbered(below, "unit"))
 		start = []string{"list", "run --all plan", "estate check"}
 	case files > 0:
-		fmt.Fprintf(&b, "%s holds configuration in %s.\n", c.Dir, count(files, "file"))
+		fmt.Fprintf(&b, "%s holds configuration in %s.\n", c.Dir, view.Numbered(files, "file"))
 		start = []string{"plan", "apply", "explain"}
 		if !initialized(c) {
 			// Init writes nothing if there is nothing to install.
@@ -91,14 +92,6 @@ func initialized(c *command.Call) bool {
 		}
 	}
 	return false
-}
-
-// count returns a number with its noun.
-func count(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // leftovers returns the names of files that an interrupted apply leaves: the journal of each
@@ -144,10 +137,10 @@ func pendingBelow(units []string) string {
 	}
 	var text string
 	if unfinished > 0 {
-		text += fmt.Sprintf("An apply is under way or was not finished in %s: then the next command there takes its journal in.\n", count(unfinished, "unit"))
+		text += fmt.Sprintf("An apply is under way or was not finished in %s: then the next command there takes its journal in.\n", view.Numbered(unfinished, "unit"))
 	}
 	if unwritten > 0 {
-		text += fmt.Sprintf("The state of %s could not be written: it is in errored.tfstate there.\n", count(unwritten, "unit"))
+		text += fmt.Sprintf("The state of %s could not be written: it is in errored.tfstate there.\n", view.Numbered(unwritten, "unit"))
 	}
 	return text
 }

@@ -71,19 +71,19 @@ func Markdown(p *planhtml.Page, mode plan.Mode) *markdown.Document {
 	case failed > 0 && len(units) == 1:
 		d.Title = what + " failed"
 	case failed > 0:
-		d.Title = fmt.Sprintf("%s failed in %s", what, numbered(failed, "unit"))
+		d.Title = fmt.Sprintf("%s failed in %s", what, view.Numbered(failed, "unit"))
 	case changed == 0:
 		d.Title = what + ": no changes"
 	case mode&plan.RefreshOnly != 0:
-		d.Title = what + ": " + numbered(drifted, "change") + " outside of the configuration"
+		d.Title = what + ": " + view.Numbered(drifted, "change") + " outside of the configuration"
 	default:
 		d.Title = what + ": " + strings.TrimSuffix(view.Summary(total), ".")
 	}
 	d.Title += " in"
 	if p.Estate {
-		text := fmt.Sprintf("%d of %s with changes.", changed, numbered(len(units), "unit"))
+		text := fmt.Sprintf("%d of %s with changes.", changed, view.Numbered(len(units), "unit"))
 		if deferred > 0 {
-			text += fmt.Sprintf(" %s deferred, because an output of another unit is not known yet.", are(numbered(deferred, "change"), deferred))
+			text += fmt.Sprintf(" %s deferred, because an output of another unit is not known yet.", are(view.Numbered(deferred, "change"), deferred))
 		}
 		d.Lines = append(d.Lines, text)
 	}
@@ -101,13 +101,6 @@ func are(text string, n int) string {
 		return text + " is"
 	}
 	return text + " are"
-}
-
-func numbered(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return strconv.Itoa(n) + " " + thing
 }
 
 // changes reports whether a unit is listed as changed. A refresh-only plan shows the changes made
@@ -227,7 +220,7 @@ func details(units []planhtml.Box, mode plan.Mode) []markdown.Detail {
 	}
 	for i := range out {
 		if n := len(of[i]); n > 1 {
-			out[i].Note = fmt.Sprintf("and %s with the same changes", numbered(n-1, "more unit"))
+			out[i].Note = fmt.Sprintf("and %s with the same changes", view.Numbered(n-1, "more unit"))
 		}
 	}
 	return out

@@ -34,7 +34,7 @@ func (p *printer) begin(files []*testfile.File) {
 		all[f.Name] = f.Names()
 		runs += len(f.Runs)
 	}
-	p.Report.Stream.Typed(fmt.Sprintf("Found %s and %s", plural(len(files), "file"), plural(runs, "run block")), "test_abstract", map[string]any{"test_abstract": all})
+	p.Report.Stream.Typed(fmt.Sprintf("Found %s and %s", view.Numbered(len(files), "file"), view.Numbered(runs, "run block")), "test_abstract", map[string]any{"test_abstract": all})
 }
 
 // file reports one file.

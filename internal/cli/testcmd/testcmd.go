@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -246,12 +245,4 @@ func leftName(c *command.Call) string {
 		}
 		name = fmt.Sprintf("errored_test.%d.tfstate", n)
 	}
-}
-
-// plural returns a count with its noun.
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return strconv.Itoa(n) + " " + word + "s"
 }

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -15,3 +16,11 @@ func ShortList(names []string) string {
 
 // MostNames is the largest number of names in a list.
 const MostNames = 10
+
+// Numbered returns a number with its noun, such as "1 unit" or "2 units".
+func Numbered(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
+}
