@@ -58,7 +58,7 @@ func (p *parser) top(s *rawjson.Scanner, key []byte, out *state.State) (err erro
 		if out.Resources == nil {
 			out.Resources = make(map[addr.AbsResource]*state.Resource)
 		}
-		return s.Array(func() error { return p.resource(s, out.Resources) })
+		return p.resources(s, out.Resources)
 	case "check_results":
 		if s.Null() {
 			return nil

@@ -242,6 +242,60 @@ func (s *Scanner) Array(f func() error) error {
 	}
 }
 
+// Sequence reads values that are separated by commas up to the end of the document, and calls f
+// for each. f must consume the value.
+func (s *Scanner) Sequence(f func() error) error {
+	for {
+		if err := f(); err != nil {
+			return err
+		}
+		if s.Peek() == 0 {
+			return s.End()
+		}
+		if s.b[s.i] != ',' {
+			return s.unexpected("a comma or the end of the document")
+		}
+		s.i++
+	}
+}
+
+// Ahead consumes the text of an array's next elements, and the comma after them, and returns a
+// scanner of this text. It reads at most len(buf) bytes ahead, and looks for the last comma there
+// that is between before and after, such as `}` and "\n  {". Without one, it consumes nothing and
+// returns nil. The comma may also be inside an element: then the text is no sequence of values,
+// and Sequence returns an error. buf must not change while the result is used.
+func (s *Scanner) Ahead(buf []byte, before, after string) *Scanner {
+	n := copy(buf, s.b[s.i:])
+	if n < len(buf) && s.r != nil {
+		m, err := io.ReadFull(s.r, buf[n:])
+		n += m
+		if err != nil {
+			if err != io.EOF && err != io.ErrUnexpectedEOF {
+				s.err = err
+			}
+			s.r = nil
+		}
+	}
+	read := buf[:n]
+	at := s.Offset()
+	end := bytes.LastIndex(read, []byte(before+","+after))
+	size := 0
+	if end >= 0 {
+		size = end + len(before) + 1
+	}
+	if s.i+n > len(s.b) { // more was read
+		rest := read[size:]
+		s.b = append(make([]byte, 0, max(readSize, len(rest))), rest...)
+		s.base, s.i = at+size, 0
+	} else {
+		s.i += size
+	}
+	if end < 0 {
+		return nil
+	}
+	return &Scanner{b: read[:size-1], base: at, depth: s.depth}
+}
+
 // Null consumes null, if it is next, and reports whether it was.
 func (s *Scanner) Null() bool {
 	if s.Peek() == 'n' && s.has(4) && bytes.HasPrefix(s.b[s.i:], []byte("null")) {

@@ -117,8 +117,14 @@ func copyFile(from, to string) error {
 }
 
 func (b *Bench) run(ctx context.Context, args ...string) (Figures, error) {
-	cmd := exec.CommandContext(ctx, b.Binary, args...)
-	cmd.Dir, cmd.Env = b.Dir, b.Env
+	return Time(ctx, b.Dir, b.Env, b.Binary, args...)
+}
+
+// Time runs a program in a directory and returns what it used. env is the whole environment,
+// nil for that of this process.
+func Time(ctx context.Context, dir string, env []string, program string, args ...string) (Figures, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.Env = dir, env
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	start := time.Now()
@@ -131,7 +137,7 @@ func (b *Bench) run(ctx context.Context, args ...string) (Figures, error) {
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("%s %s: %w\n%s", b.Binary, strings.Join(args, " "), err, tail(errs.String(), 2000))
+		err = fmt.Errorf("%s %s: %w\n%s", program, strings.Join(args, " "), err, tail(errs.String(), 2000))
 	}
 	return f, err
 }

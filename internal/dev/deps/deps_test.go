@@ -303,14 +303,14 @@ const packageOrder = `
 // outside lists packages of other modules and of the standard library that only some of our
 // packages may import, except in tests. A name ending in / covers all packages below it.
 const outside = `
-	google.golang.org/grpc: internal/net/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
+	google.golang.org/grpc: internal/dev/bench internal/net/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
 	google.golang.org/grpc/: internal/state/backend/etcdv3 internal/net/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
 	google.golang.org/protobuf/: internal/temporal/connect internal/state/backend/oss internal/state/backend/backendtest/servers internal/net/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
 	go.etcd.io/etcd/: internal/state/backend/etcdv3
 	go.temporal.io/: internal/temporal/connect internal/temporal/flow internal/temporal/follow internal/temporal/worker internal/temporal/program
 	go.uber.org/zap: internal/state/backend/etcdv3
 	github.com/jackc/pgx/: internal/state/backend/pg internal/state/backend/backendtest/servers
-	github.com/hashicorp/go-plugin: internal/provider/rpc internal/provider/testprovider
+	github.com/hashicorp/go-plugin: internal/dev/bench internal/provider/rpc internal/provider/testprovider
 	golang.org/x/term: internal/base/sys
 	os/signal: internal/base/sys internal/dev/bench/cmd internal/provider/testprovider
 	os/user: internal/base/sys internal/state/backend/backendtest/servers

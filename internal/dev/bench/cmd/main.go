@@ -30,6 +30,7 @@ const usage = `usage:
   cmd time -a BINARY [-b BINARY] [-workload flat,count] [-n 100,1000] [-op plan,apply] [-rounds 5]
   cmd workers -terrace BINARY -server BINARY -provider BINARY [-units 100] [-call 2s] [-n 0,1,2,4] [-slots 4]
   cmd scale -terrace BINARY -provider BINARY [-only resources,units] [-largest 1000] [-rounds 1] [-memory 4096]
+  cmd bare -terrace BINARY -provider BINARY -source ADDRESS [-dir DIR] [-rounds 5] COMMAND...
 `
 
 func run(ctx context.Context, args []string) error {
@@ -46,6 +47,10 @@ func run(ctx context.Context, args []string) error {
 		return workers(ctx, args[1:])
 	case len(args) > 0 && args[0] == "scale":
 		return scale(ctx, args[1:])
+	case len(args) > 0 && args[0] == "bare":
+		return bare(ctx, args[1:])
+	case len(args) == 3 && args[0] == "repeat": // bare calls it
+		return repeat(ctx, args[1], args[2])
 	}
 	return fmt.Errorf("no such command\n%s", usage)
 }
