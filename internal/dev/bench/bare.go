@@ -98,14 +98,14 @@ func Record(ctx context.Context, provider, source, dir, program string, args ...
 			if err := stream.RecvMsg(&c.Request); err != nil {
 				return err
 			}
+			out, err := p.Call(stream.Context(), c)
+			if err != nil {
+				return err
+			}
 			if name := path.Base(method); name != "Stop" && name != "StopProvider" {
 				mu.Lock()
 				calls = append(calls, c)
 				mu.Unlock()
-			}
-			out, err := p.Call(stream.Context(), c)
-			if err != nil {
-				return err
 			}
 			return stream.SendMsg(&out)
 		}))
@@ -146,7 +146,7 @@ func Repeat(ctx context.Context, provider string, calls []Call) (n int, err erro
 	var rest []Call
 	for _, c := range calls {
 		switch path.Base(c.Method) {
-		case "GetProviderSchema", "GetSchema", "GetMetadata":
+		case "GetProviderSchema", "GetSchema", "GetMetadata", "GetResourceIdentitySchemas":
 		case "PrepareProviderConfig", "ValidateProviderConfig", "Configure", "ConfigureProvider":
 			if _, err := p.Call(ctx, c); err != nil {
 				return 0, fmt.Errorf("%s: %w", c.Method, err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/demand"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/lang/eval"
 	"github.com/terrace-iac/terrace/internal/lang/module"
 	"github.com/terrace-iac/terrace/internal/plan/checks"
@@ -21,11 +22,23 @@ func (p *driver) assemble() *plan.Plan {
 		Mode: p.in.Mode, PrevRun: p.in.State, Timestamp: p.in.Time, Workspace: p.in.Eval.Workspace,
 		Request: plan.Request{Variables: map[string]cty.Value{}, Targets: p.in.Targets, Excludes: p.in.Excludes, Replace: p.in.Replace},
 	}
-	slices.SortFunc(p.found.plans, func(a, b *instancePlan) int { return a.d.Addr().Compare(b.d.Addr()) })
+	deps := newDependencies(p.in.Eval.Tree, len(p.found.plans))
+	sorted := make([]addressed, len(p.found.plans))
+	parallel.Each(2, 2, func(i int) {
+		if i == 0 {
+			deps.know(p.found.plans)
+			return
+		}
+		for i, ip := range p.found.plans {
+			sorted[i] = addressed{ip.d.Addr(), ip}
+		}
+		slices.SortFunc(sorted, func(a, b addressed) int { return a.addr.Compare(b.addr) })
+	})
+	for i, a := range sorted {
+		p.found.plans[i] = a.plan
+	}
 	slices.SortFunc(p.found.orphans, func(a, b *orphanPlan) int { return a.addr.Compare(b.addr) })
 	p.variables(out)
-	deps := newDependencies(p.in.Eval.Tree)
-	deps.know(p.found.plans)
 	p.settle(deps)
 	out.Prior = p.refreshedState()
 	for _, ip := range p.found.plans {
@@ -46,6 +59,12 @@ func (p *driver) assemble() *plan.Plan {
 	out.Reads, out.Readings = p.reads(), p.readings()
 	out.Modules = calledModules(nil, p.ev.Root)
 	return out
+}
+
+// addressed is the plan of an instance with its address, which is computed once to be sorted by.
+type addressed struct {
+	addr addr.Instance
+	plan *instancePlan
 }
 
 func compareChanges(a, b *plan.Change) int {

@@ -1,8 +1,8 @@
 package planner
 
 import (
-	"maps"
 	"slices"
+	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/demand"
@@ -45,11 +45,12 @@ type depSet struct {
 // state.
 const maxTotal = 1_000_000
 
-func newDependencies(tree *module.Tree) *dependencies {
+// newDependencies returns the dependencies for a plan of about n instances.
+func newDependencies(tree *module.Tree, n int) *dependencies {
 	return &dependencies{
 		tree: tree,
-		ids:  map[addr.ConfigResource]int32{}, direct: map[*demand.Node]*depSet{}, all: map[*eval.Resource]*depSet{},
-		configs: map[*eval.Resource]addr.ConfigResource{}, unions: map[[2]*depSet]*depSet{},
+		ids:  make(map[addr.ConfigResource]int32, n), direct: make(map[*demand.Node]*depSet, n), all: make(map[*eval.Resource]*depSet, n),
+		configs: make(map[*eval.Resource]addr.ConfigResource, n), unions: map[[2]*depSet]*depSet{},
 		static: map[addr.ModuleInstance]addr.Module{},
 	}
 }
@@ -57,19 +58,22 @@ func newDependencies(tree *module.Tree) *dependencies {
 var emptySet = &depSet{}
 
 // know assigns ids to resource blocks in the order of their names, before all others. Sets that
-// contain only these need no sorting.
+// contain only these need no sorting. The order of the plans does not matter.
 func (d *dependencies) know(all []*instancePlan) {
-	texts := make(map[string]addr.ConfigResource)
-	var last *eval.Resource
+	type named struct {
+		text  string
+		block addr.ConfigResource
+	}
+	blocks := make([]named, 0, len(all))
 	for _, ip := range all {
-		if ip.d.Resource != last {
-			last = ip.d.Resource
-			c := d.config(last)
-			texts[c.String()] = c
+		n := len(d.configs)
+		if c := d.config(ip.d.Resource); len(d.configs) > n {
+			blocks = append(blocks, named{c.String(), c})
 		}
 	}
-	for _, text := range slices.Sorted(maps.Keys(texts)) {
-		d.id(texts[text])
+	slices.SortFunc(blocks, func(a, b named) int { return strings.Compare(a.text, b.text) })
+	for _, b := range blocks {
+		d.id(b.block)
 	}
 	d.sorted = int32(len(d.names))
 }

@@ -23,7 +23,7 @@ func TestGather(t *testing.T) {
 		{"of another instance of the block", set(4), []dependency{{4, set(1)}, {4, set(1, 4)}}, []int32{1, 4}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDependencies(nil)
+			d := newDependencies(nil, 0)
 			d.names = make([]addr.ConfigResource, 10)
 			for range 2 {
 				if diff := cmp.Diff(c.want, d.gather(c.direct, c.used)); diff != "" {

@@ -44,7 +44,7 @@ func TestCreateBeforeDestroyOfChain(t *testing.T) {
 			t.Fatal(ds.Err())
 		}
 		p.walk()
-		deps := newDependencies(nil)
+		deps := newDependencies(nil, 0)
 		deps.total = total
 		p.settle(deps)
 		if len(p.found.plans) != n {
