@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/base/rawjson"
 	"github.com/terrace-iac/terrace/state"
 )
@@ -54,7 +55,8 @@ type parts struct {
 	own     *part      // part that the caller reads, if all others are in use
 	free    chan *part // parts that are not in use
 	started []*part    // all parts except own
-	none    bool       // no further part was found
+	work    *parallel.Queue
+	none    bool // no further part was found
 }
 
 // A part is a parser of one part after another.
@@ -70,7 +72,7 @@ func newParts(outline bool) *parts {
 		return &part{p: parser{outline: outline}, buf: make([]byte, partSize), all: map[addr.AbsResource]*state.Resource{}}
 	}
 	n := runtime.GOMAXPROCS(0) - 1
-	ps := &parts{own: create(), free: make(chan *part, n)}
+	ps := &parts{own: create(), free: make(chan *part, n), work: parallel.NewQueue(n)}
 	for range n {
 		x := create()
 		ps.started = append(ps.started, x)
@@ -101,10 +103,10 @@ func (ps *parts) read(s *rawjson.Scanner) bool {
 		x.read(in)
 		return true
 	}
-	go func() { // ends with its part; end waits for it
+	ps.work.Add(func() {
 		x.read(in)
 		ps.free <- x
-	}()
+	})
 	return true
 }
 
@@ -118,9 +120,7 @@ func (x *part) read(in *rawjson.Scanner) {
 // end waits for all parts and adds their resources to all. It returns false if a part failed, or
 // if a resource is in two parts.
 func (ps *parts) end(all map[addr.AbsResource]*state.Resource) bool {
-	for range ps.started {
-		<-ps.free
-	}
+	ps.work.Wait()
 	n, ok := len(all), true
 	for _, x := range append(ps.started, ps.own) {
 		n += len(x.all)

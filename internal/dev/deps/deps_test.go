@@ -109,7 +109,7 @@ const packageOrder = `
 
 	# where state lives.
 	state < internal/state/statetest;
-	state < state/statefile;
+	state, internal/base/parallel < state/statefile;
 	state/statefile, internal/base/sealing < internal/state/store;
 	state/statefile, internal/base/sealing, internal/base/sys < internal/state/journal;
 	state, internal/base/similar < internal/state/stateedit;
