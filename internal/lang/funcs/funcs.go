@@ -73,7 +73,7 @@ var shared = sync.OnceValue(func() family {
 	fs := make(family, 256)
 	for _, part := range []family{
 		numeric(), text(), regular(), collections(), searching(), encoding(),
-		hashes(), network(), datetime(), conversion(), marking(), attempts(), removed(),
+		hashes(), network(), datetime(), conversion(), marking(), attempts(), assumptions(), removed(),
 	} {
 		addBoth(fs, part)
 	}

@@ -33,6 +33,10 @@ func TestPeer(t *testing.T) {
 	theirs := peerAnswers(t, tofu, dir, ask)
 	for i, expr := range ask {
 		ours := answer(ctx, expr)
+		if strings.HasPrefix(theirs[i], errorMark+"There is no ") && strings.Contains(theirs[i], "function named") { // the peer is older
+			t.Logf("%s: not compared", expr)
+			continue
+		}
 		if failed(ours) && failed(theirs[i]) {
 			if ours != theirs[i] {
 				t.Logf("%s\n  ours   %s\n  theirs %s", expr, ours, theirs[i])
