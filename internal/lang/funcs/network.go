@@ -144,9 +144,6 @@ func cidrSubnetsFunc() function.Function {
 	})
 }
 
-// maxNewBits is the documented maximum by which a subnet of cidrsubnets may extend the prefix.
-const maxNewBits = 32
-
 func cidrSubnets(c call) (cty.Value, error) {
 	network, err := prefix(c, 0)
 	if err != nil {
@@ -202,8 +199,6 @@ func subnetBits(c call, i int, network *net.IPNet) (int, error) {
 	switch {
 	case bits < 1:
 		return 0, function.NewArgErrorf(i, "must extend prefix by at least one bit")
-	case bits > maxNewBits:
-		return 0, function.NewArgErrorf(i, "may not extend prefix by more than %d bits", maxNewBits)
 	case length+bits > all:
 		return 0, function.NewArgErrorf(i, "would extend prefix to %d bits, which is too long for an %s address", length+bits, kind)
 	}
