@@ -199,8 +199,8 @@ func subnetBits(c call, i int, network *net.IPNet) (int, error) {
 	switch {
 	case bits < 1:
 		return 0, function.NewArgErrorf(i, "must extend prefix by at least one bit")
-	case length+bits > all:
-		return 0, function.NewArgErrorf(i, "would extend prefix to %d bits, which is too long for an %s address", length+bits, kind)
+	case bits > all-length:
+		return 0, function.NewArgErrorf(i, "would extend prefix to %d bits, which is too long for an %s address", uint64(length)+uint64(bits), kind)
 	}
 	return bits, nil
 }
