@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	hcljson "github.com/hashicorp/hcl/v2/json"
+	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -47,8 +48,11 @@ func nativeTree(x hcl.Expression) (tree hclsyntax.Expression, ok bool) {
 	start := at.Start
 	start.Byte++ // after the quote
 	start.Column++
-	tree, diags = hclsyntax.ParseTemplate([]byte(v.AsString()), at.Filename, start)
-	return tree, !diags.HasErrors()
+	if tree, diags = hclsyntax.ParseTemplate([]byte(v.AsString()), at.Filename, start); diags.HasErrors() {
+		return nil, false
+	}
+	hclnative.ResolveTypes(tree)
+	return tree, true
 }
 
 func nativeObject(pairs []hcl.KeyValuePair, at hcl.Range) (hclsyntax.Expression, bool) {

@@ -126,3 +126,12 @@ func convertObject(v cty.Value, want cty.Type) (cty.Value, bool) {
 	}
 	return cty.ObjectVal(attrs), true
 }
+
+// WithDefaults applies the defaults of optional attributes to a value that may contain marks.
+func WithDefaults(apply func(cty.Value) cty.Value, v cty.Value) cty.Value {
+	if !Marked(v) {
+		return apply(v)
+	}
+	plain, marks := v.UnmarkDeepWithPaths()
+	return apply(plain).MarkWithPaths(marks)
+}

@@ -22,6 +22,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lang/funcs"
+	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/source"
@@ -214,6 +215,7 @@ func (l *loop) statement(ctx context.Context, text string) (ends bool, ds diag.L
 	if ds = diag.FromHCL(hclDiags); ds.HasErrors() {
 		return false, ds
 	}
+	hclnative.ResolveTypes(x)
 	v, ds := l.engine.Eval(ctx, x)
 	if ds.HasErrors() {
 		return false, ds

@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lang/funcs"
+	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
@@ -112,9 +113,12 @@ func parameterOf(function string, p function.Parameter) parameter {
 }
 
 // typeOf returns a type in its JSON form. Expressions, which try and can accept, have the type
-// "dynamic".
+// "dynamic", and type constraints have the type "type".
 func typeOf(t cty.Type) any {
-	if t.IsCapsuleType() {
+	switch {
+	case t.Equals(hclnative.TypeArgument()):
+		return "type"
+	case t.IsCapsuleType():
 		return "dynamic"
 	}
 	return t

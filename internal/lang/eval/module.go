@@ -289,7 +289,7 @@ func (m *Module) variable(t *demand.Task, v *varCode) (cty.Value, diag.List) {
 		val, at = cfg.Default, nil
 	}
 	if cfg.Defaults != nil && !unmarked(val).IsNull() {
-		val = applyDefaults(cfg.Defaults.Apply, val)
+		val = value.WithDefaults(cfg.Defaults.Apply, val)
 	}
 	out, err := value.Convert(val, cfg.Type)
 	if err != nil {
@@ -384,14 +384,6 @@ func pick(at, or *source.Range) *source.Range {
 func unmarked(v cty.Value) cty.Value {
 	v, _ = v.Unmark()
 	return v
-}
-
-func applyDefaults(apply func(cty.Value) cty.Value, v cty.Value) cty.Value {
-	if !value.Marked(v) {
-		return apply(v)
-	}
-	plain, pvm := v.UnmarkDeepWithPaths()
-	return apply(plain).MarkWithPaths(pvm)
 }
 
 // output computes an output value and checks the rules of outputs.

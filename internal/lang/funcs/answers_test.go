@@ -15,6 +15,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/terrace-iac/terrace/internal/base/value"
+	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 )
 
 var update = flag.Bool("update", false, "write the answers that the functions give now to testdata/answers.txt")
@@ -132,6 +133,7 @@ func answer(ctx *hcl.EvalContext, expr string) string {
 	if ds.HasErrors() {
 		return errorMark + ds[0].Error()
 	}
+	hclnative.ResolveTypes(x)
 	v, ds := x.Value(ctx)
 	if ds.HasErrors() {
 		return errorMark + strings.Join(strings.Fields(ds[0].Detail), " ")

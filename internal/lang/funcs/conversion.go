@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/base/value"
+	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
@@ -15,6 +16,7 @@ import (
 // conversion returns the functions that convert a value to a type.
 func conversion() family {
 	return family{
+		"convert":  convertFunc(),
 		"tobool":   toFunc(cty.Bool),
 		"tolist":   toFunc(cty.List(cty.DynamicPseudoType)),
 		"tomap":    toFunc(cty.Map(cty.DynamicPseudoType)),
@@ -42,6 +44,46 @@ func toFunc(want cty.Type) function.Function {
 			v, err := value.Convert(args[0], ret)
 			if err != nil {
 				return cty.NilVal, whyNot(args[0], want)
+			}
+			return v, nil
+		},
+	})
+}
+
+// convertFunc returns convert. The parser replaces its second argument by a literal; see
+// hclnative.TypeConstraint.
+func convertFunc() function.Function {
+	typ := function.Parameter{Name: "type", Type: hclnative.TypeArgument()}
+	constraint := func(args []cty.Value) *hclnative.TypeConstraint {
+		v, _ := args[1].Unmark()
+		return v.EncapsulatedValue().(*hclnative.TypeConstraint)
+	}
+	return function.New(&function.Spec{
+		Description: "Converts a value to a type, which is written as for a variable.",
+		Params:      []function.Parameter{anything("value"), typ},
+		Type: func(args []cty.Value) (cty.Type, error) {
+			if !args[1].IsKnown() { // the signature is read
+				return cty.DynamicPseudoType, nil
+			}
+			c := constraint(args)
+			have, want := args[0].Type(), c.Type.WithoutOptionalAttributesDeep()
+			if !have.Equals(want) && convert.GetConversionUnsafe(have, c.Type) == nil {
+				return cty.NilType, cannotConvert(have.FriendlyName(), c.Type, "")
+			}
+			return want, nil
+		},
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			if err := value.Bounded(args[0]); err != nil {
+				return cty.NilVal, function.NewArgError(0, err)
+			}
+			c := constraint(args)
+			v := args[0]
+			if c.Defaults != nil && !v.IsNull() {
+				v = value.WithDefaults(c.Defaults.Apply, v)
+			}
+			v, err := value.Convert(v, c.Type)
+			if err != nil {
+				return cty.NilVal, whyNot(args[0], c.Type)
 			}
 			return v, nil
 		},

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/internal/base/value"
+	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
@@ -184,6 +185,7 @@ func (s *scope) run(depth int, t template) (cty.Value, error) {
 	if ds.HasErrors() {
 		return cty.NilVal, diagnosed(ds)
 	}
+	hclnative.ResolveTypes(x)
 	for _, ref := range x.Variables() {
 		if _, ok := vars[ref.RootName()]; !ok {
 			return cty.NilVal, function.NewArgErrorf(1, "vars map does not contain key %q, referenced at %s", ref.RootName(), ref[0].SourceRange())

@@ -300,7 +300,7 @@ func (p *parser) call(name string, start, end mark) (hclsyntax.Expression, bool)
 		if p.peek() != kIdent {
 			return nil, false
 		}
-		if p.build || p.code != nil {
+		if p.build || p.code != nil || p.refs != nil {
 			name += "::" + p.text()
 		}
 		p.next()
@@ -323,7 +323,14 @@ func (p *parser) call(name string, start, end mark) (hclsyntax.Expression, bool)
 			return nil, false
 		}
 		count++
+		typ := count == 2 && takesType(name)
+		if typ && !p.build && (p.code != nil || p.refs != nil) {
+			return nil, false // a type constraint has neither steps nor references
+		}
 		if p.build {
+			if typ {
+				x = typeLiteral(x)
+			}
 			args = append(args, x)
 		}
 		if p.take(kEllipsis) {
