@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/base/value"
@@ -17,43 +18,63 @@ func (e *Engine) AddCauses(ctx context.Context, p *plan.Plan, o ExplainOptions) 
 	if ds.HasErrors() { // as planning reported
 		return
 	}
+	ends := x.Ends(t)
 	for _, c := range p.Changes {
 		if c.Deposed != "" || c.After == cty.NilVal || c.After.IsNull() || c.Op == plan.NoOp || c.Op == plan.Forget {
 			continue
 		}
-		for _, part := range changedParts(c.Before, c.After) {
-			found, more := x.Explain(t, c.Addr.String()+value.PathString(part.path))
+		name := c.Addr.String()
+		c.Causes = nil
+		cause := func(part changedPart) {
+			end, more := ends.Of(name + value.PathString(part.path))
 			if more.HasErrors() || ctx.Err() != nil {
-				continue // values that only the provider knows are not in the configuration
+				return
 			}
-			if at, ok := setAt(found, c.Op == plan.Update && part.known); ok {
-				at.Path = part.path
+			if at, ok := setAt(end, part); ok {
+				at.Forces = forces(c, part.path)
 				c.Causes = append(c.Causes, at)
 			}
+		}
+		switch c.Reason {
+		case plan.ReplaceTainted, plan.ReplaceByRequest:
+			c.Causes = append(c.Causes, plan.Cause{Forces: true})
+		case plan.ReplaceByTriggers:
+			cause(changedPart{path: plan.TriggersPath()})
+		}
+		for _, part := range changedParts(c.Before, c.After) {
+			cause(part)
 		}
 	}
 }
 
-// setAt returns the last place of an explanation. unset means that a value which the
-// configuration does not set has a cause without a place. ok is false if there is no cause.
-func setAt(x *explanation.Explanation, unset bool) (c plan.Cause, ok bool) {
-	if len(x.Steps) == 0 {
-		return c, false
+// forces reports whether a part of an object forces its replacement.
+func forces(c *plan.Change, path cty.Path) bool {
+	if c.Op != plan.DeleteThenCreate && c.Op != plan.CreateThenDelete && c.Op != plan.ForgetThenCreate {
+		return false
 	}
-	last := x.Steps[len(x.Steps)-1]
-	switch {
-	case last.Kind == explanation.Provider || last.Kind == explanation.NotSet && last.At == nil:
-		return c, unset
-	case last.At == nil:
-		return c, false
-	}
-	return plan.Cause{File: last.At.File, Line: last.At.Line}, true
+	return c.Reason == plan.ReplaceByTriggers && path.Equals(plan.TriggersPath()) ||
+		slices.ContainsFunc(c.ReplacePaths, func(p cty.Path) bool { return path.HasPrefix(p) || p.HasPrefix(path) })
 }
 
-// A changedPart is a part of an object that differs. known means that its new value is known.
+// setAt returns the cause of a part whose explanation ends in a step. A known value that the
+// configuration does not set has a cause without a place. ok is false if there is no cause.
+func setAt(end *explanation.Step, part changedPart) (c plan.Cause, ok bool) {
+	switch {
+	case end == nil:
+		return c, false
+	case end.Kind == explanation.Provider || end.Kind == explanation.NotSet:
+		return plan.Cause{Path: part.path, Removed: part.removed}, part.known
+	case end.At == nil:
+		return c, false
+	}
+	return plan.Cause{Path: part.path, File: end.At.File, Line: end.At.Line}, true
+}
+
+// A changedPart is a part of an object that differs.
 type changedPart struct {
-	path  cty.Path
-	known bool
+	path    cty.Path
+	known   bool // the new value is known
+	removed bool // the new value is null
 }
 
 // changedParts returns the parts of an object that differ, sorted by path. Values of the same shape
@@ -67,7 +88,7 @@ func changedParts(before, after cty.Value) (out []changedPart) {
 		case b != cty.NilVal && b.RawEquals(a), b == cty.NilVal && a.IsKnown() && a.IsNull():
 			return
 		case !a.IsKnown() || a.IsNull():
-			out = append(out, changedPart{path, a.IsKnown()})
+			out = append(out, changedPart{path, a.IsKnown(), a.IsKnown()})
 			return
 		}
 		known := b != cty.NilVal && b.IsKnown() && !b.IsNull()
@@ -90,7 +111,7 @@ func changedParts(before, after cty.Value) (out []changedPart) {
 				delete(old, k.AsString())
 			}
 			if len(old) > 0 { // an element was removed
-				out = append(out, changedPart{path, true})
+				out = append(out, changedPart{path: path, known: true})
 			}
 		case (ty.IsListType() || ty.IsTupleType()) && (known && b.Type().Equals(ty) && b.LengthInt() == a.LengthInt() || !known && blocks && ty.IsListType() && ty.ElementType().IsObjectType()):
 			for i := range a.LengthInt() {
@@ -102,7 +123,7 @@ func changedParts(before, after cty.Value) (out []changedPart) {
 				compare(append(path[:len(path):len(path)], cty.IndexStep{Key: k}), old, a.Index(k), blocks)
 			}
 		default:
-			out = append(out, changedPart{path, true})
+			out = append(out, changedPart{path: path, known: true})
 		}
 	}
 	compare(nil, before, after, true)

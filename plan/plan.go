@@ -99,10 +99,19 @@ type Change struct {
 
 // A Cause is the place that sets a new value: the end of the explanation of the value.
 type Cause struct {
-	Path cty.Path // the argument, or the changed part of it
-	File string   // as shown to users; "" if no file sets the value
-	Line int
+	// Path is the argument, or the changed part of it. nil means the object as a whole, which is
+	// replaced because it is tainted or because the user requested it.
+	Path    cty.Path
+	File    string // as shown to users; "" if no file sets the value
+	Line    int
+	Was     string // the text at the place in another revision, if the cause is a difference from it; else ""
+	Removed bool   // no file sets the value, and the new value is null
+	Forces  bool   // the change of the value forces the replacement of the object
 }
+
+// TriggersPath returns the path of the argument replace_triggered_by, which is that of the cause if it
+// forces a replacement.
+func TriggersPath() cty.Path { return cty.GetAttrPath("lifecycle").GetAttr("replace_triggered_by") }
 
 // Handling is the information for carrying out a change. It is never shown.
 type Handling struct {

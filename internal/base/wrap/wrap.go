@@ -146,3 +146,40 @@ func Of(r rune) int {
 	}
 	return 1
 }
+
+// OneLine returns a text in one line: without escape sequences of terminals, and with a space in
+// place of each other control character and line separator.
+func OneLine(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		if n := Escape(text[i:]); n > 0 {
+			i += n
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(text[i:])
+		if i += n; unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
+			r = ' '
+		}
+		b.WriteRune(r)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// Escape returns the length of the escape sequence at the start of text, in bytes, or 0.
+func Escape(text string) int {
+	switch {
+	case strings.HasPrefix(text, "\x1b["):
+		for i := 2; i < len(text); i++ {
+			if text[i] >= 0x40 && text[i] <= 0x7e {
+				return i + 1
+			}
+		}
+		return len(text)
+	case strings.HasPrefix(text, "\x1b]"):
+		if i := strings.IndexAny(text, "\a\\"); i >= 0 {
+			return i + 1
+		}
+		return len(text)
+	}
+	return 0
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/scaffold"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate/catalog"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/unit"
@@ -124,7 +125,7 @@ func run(ctx context.Context, c *command.Call, f *unitflags.Flags, o *options) i
 
 // browse shows the list on the terminal, and uses the component that the user chooses.
 func browse(ctx context.Context, c *command.Call, o *options, sources []source) int {
-	c.Report.Wait(fmt.Sprintf("Loading the catalog from %s.\n", counted(len(sources), "source")))
+	c.Report.Wait(fmt.Sprintf("Loading the catalog from %s.\n", view.Numbered(len(sources), "source")))
 	b := &browser{}
 	failed := 0
 	for i := range sources {
@@ -135,7 +136,7 @@ func browse(ctx context.Context, c *command.Call, o *options, sources []source) 
 		b.all = append(b.all, found...)
 	}
 	if failed > 0 {
-		b.note = fmt.Sprintf("%d of %s could not be read: why stands there when you leave", failed, counted(len(sources), "source"))
+		b.note = fmt.Sprintf("%d of %s could not be read: why stands there when you leave", failed, view.Numbered(len(sources), "source"))
 	}
 	chosen, err := b.run(ctx, c)
 	switch {
@@ -160,11 +161,4 @@ func browse(ctx context.Context, c *command.Call, o *options, sources []source) 
 		}
 	}
 	return scaffold.Module(c, src, chosen.Folder, c.Dir, include)
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"unicode"
 
+	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate/catalog"
 )
 
@@ -44,7 +45,7 @@ func (t *table) entry(e *catalog.Component) error {
 
 func (t *table) end(sources int) error {
 	if t.n == 0 {
-		_, err := fmt.Fprintf(t.w, "Nothing found in %s.\n", counted(sources, "source"))
+		_, err := fmt.Fprintf(t.w, "Nothing found in %s.\n", view.Numbered(sources, "source"))
 		return orFlush(t.w, err)
 	}
 	return t.w.Flush()
@@ -120,7 +121,7 @@ func (d *document) end(sources int) error {
 	} else {
 		d.put("\n---\n\n| Component | Kind | Component source |\n| --- | --- | --- |\n%s", strings.Join(d.index, ""))
 	}
-	d.put("\nDiscovered %s from %s.\n", counted(len(d.index), "component"), counted(sources, "source"))
+	d.put("\nDiscovered %s from %s.\n", view.Numbered(len(d.index), "component"), view.Numbered(sources, "source"))
 	return d.err
 }
 

@@ -12,6 +12,8 @@ import (
 	"html"
 	"io"
 	"strings"
+
+	"github.com/terrace-iac/terrace/internal/base/wrap"
 )
 
 // DefaultLimit is the size of a document in bytes that GitHub accepts in a comment.
@@ -51,8 +53,7 @@ type Cause struct {
 	What  string // such as "tags.cost"
 	Count int    // the number of objects with the change
 	Units []string
-	// Was and Is are the two values of a comparison. Both are empty in a plan.
-	Was, Is string
+	Was   string // the text at the place in another revision, if it was another one
 }
 
 // A Table has one row for each unit.
@@ -106,7 +107,7 @@ type printer struct {
 func (p *printer) fits(text string) bool { return p.b.Len()+len(text) <= p.limit-noteSize }
 
 func (p *printer) document(d *Document) {
-	head := "<!-- " + strings.ReplaceAll(html.EscapeString(oneLine(d.Mark)), "--", "- -") + " -->\n## " + d.Title
+	head := "<!-- " + strings.ReplaceAll(html.EscapeString(wrap.OneLine(d.Mark)), "--", "- -") + " -->\n## " + d.Title
 	for i, s := range d.Subjects {
 		if i < 3 {
 			head += " " + code(cut(s, 120))
@@ -186,8 +187,8 @@ func (p *printer) causes(all []Cause) {
 		} else {
 			text += ": " + code(c.Place)
 		}
-		if c.Was != "" || c.Is != "" {
-			text += " was " + code(cut(c.Was, 200)) + ", is " + code(cut(c.Is, 200))
+		if c.Was != "" {
+			text += " was " + code(cut(c.Was, 200))
 		}
 		if text += "\n"; left > 0 || !p.fits(text) {
 			left++
@@ -270,7 +271,7 @@ func (p *printer) details(all []Detail) {
 }
 
 func (p *printer) detail(d Detail) string {
-	title := "<code>" + html.EscapeString(cut(oneLine(d.Title), 200)) + "</code>"
+	title := "<code>" + html.EscapeString(cut(wrap.OneLine(d.Title), 200)) + "</code>"
 	if d.Note != "" {
 		title += ": " + html.EscapeString(d.Note)
 	}
@@ -328,7 +329,7 @@ func fenced(text, language string) string {
 
 // code returns a text as code within a line.
 func code(text string) string {
-	text = oneLine(text)
+	text = wrap.OneLine(text)
 	if text == "" {
 		return ""
 	}
@@ -337,16 +338,6 @@ func code(text string) string {
 		pad = " "
 	}
 	return fence + pad + text + pad + fence
-}
-
-// oneLine replaces what separates lines, and other control characters, by spaces.
-func oneLine(text string) string {
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' || r == 0x85 {
-			return ' '
-		}
-		return r
-	}, text))
 }
 
 // longest returns the length of the longest run of a byte in a text.

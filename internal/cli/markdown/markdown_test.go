@@ -29,7 +29,7 @@ func TestEscaped(t *testing.T) {
 	d := &Document{
 		Mark: hostile, Title: "Plan", Subjects: []string{hostile},
 		Messages: []Message{{Error: true, Title: hostile, Text: "Error: " + hostile, Of: []string{hostile}}},
-		Causes:   []Cause{{Place: hostile, What: hostile, Units: []string{hostile}, Was: hostile, Is: hostile}},
+		Causes:   []Cause{{Place: hostile, What: hostile, Units: []string{hostile}, Was: hostile}},
 		Table:    Table{Columns: []Column{{Name: "Unit"}}, Rows: [][]Cell{{{hostile, true}}}},
 		Details:  []Detail{{Title: hostile, Text: hostile, Diff: true}},
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/base/digraph"
+	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/plan"
 )
 
@@ -21,7 +22,8 @@ type document struct {
 	about
 	Texts   []string   `json:"texts"`
 	Changes []change   `json:"changes"`
-	Steps   [][6]int   `json:"steps"` // text, file, line, column, role, 1 if replaced
+	Causes  [][]int    `json:"causes"` // causes of the lines of changes: line, text, line, text, …; the first list is empty
+	Steps   [][6]int   `json:"steps"`  // text, file, line, column, role, 1 if replaced
 	Columns []int      `json:"columns"`
 	Units   []unitData `json:"units"`
 }
@@ -30,6 +32,7 @@ type document struct {
 type about struct {
 	Title   string `json:"title"`
 	Command string `json:"command,omitempty"`
+	From    string `json:"from,omitempty"`
 	Made    string `json:"made,omitempty"`
 	Program string `json:"program,omitempty"`
 }
@@ -40,7 +43,7 @@ func (d *document) write(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	head, err := json.Marshal(&d.about)
 	_, _ = b.Write(bytes.TrimSuffix(head, []byte("}"))) // b keeps the first error
-	err = errors.Join(err, table(b, "texts", d.Texts), table(b, "changes", d.Changes), table(b, "steps", d.Steps), table(b, "columns", d.Columns), table(b, "units", d.Units))
+	err = errors.Join(err, table(b, "texts", d.Texts), table(b, "changes", d.Changes), table(b, "causes", d.Causes), table(b, "steps", d.Steps), table(b, "columns", d.Columns), table(b, "units", d.Units))
 	_ = b.WriteByte('}')
 	return errors.Join(err, b.Flush())
 }
@@ -77,7 +80,9 @@ type unitData struct {
 	At       [2]int  `json:"at"` // column and row of the map
 	Needs    []int   `json:"needs,omitempty"`
 	Messages [][]int `json:"m,omitempty"`
+	Errors   []int   `json:"e,omitempty"` // indices of those messages that are errors
 	Changes  []int   `json:"x,omitempty"` // indices of changes
+	Causes   []int   `json:"z,omitempty"` // for each change, the index of its causes; omitted if there are none
 	Waits    []wait  `json:"w,omitempty"`
 	Inputs   []input `json:"i,omitempty"`
 }
@@ -100,16 +105,17 @@ type encoder struct {
 	doc     document
 	texts   map[string]int
 	changes map[Change]int
+	causes  map[string]int // indices of lists of causes, by their numbers as text
 	steps   map[[6]int]int
 	names   map[string]int
 }
 
 // encode returns the data of a page.
 func encode(p *Page) (*document, error) {
-	e := &encoder{texts: map[string]int{}, changes: map[Change]int{}, steps: map[[6]int]int{}, names: map[string]int{}}
+	e := &encoder{texts: map[string]int{}, changes: map[Change]int{}, causes: map[string]int{}, steps: map[[6]int]int{}, names: map[string]int{}}
 	e.doc = document{
-		about: about{Title: digraph.Clean(p.Title), Command: digraph.Clean(p.Command), Made: digraph.Clean(p.Made), Program: digraph.Clean(p.Program)},
-		Texts: []string{}, Changes: []change{}, Steps: [][6]int{}, Columns: []int{}, Units: make([]unitData, len(p.Units)),
+		about: about{Title: digraph.Clean(p.Title), Command: digraph.Clean(p.Command), From: digraph.Clean(p.From), Made: digraph.Clean(p.Made), Program: digraph.Clean(p.Program)},
+		Texts: []string{}, Changes: []change{}, Causes: [][]int{{}}, Steps: [][6]int{}, Columns: []int{}, Units: make([]unitData, len(p.Units)),
 	}
 	e.text("")
 	for i := range p.Units {
@@ -188,11 +194,22 @@ func (e *encoder) unit(out *unitData, u *Box) {
 	if (u.Counts != plan.Counts{}) {
 		out.Counts = []int{u.Counts.Add, u.Counts.Change, u.Counts.Destroy, u.Counts.Import, u.Counts.Forget}
 	}
-	for _, m := range u.Messages {
-		out.Messages = append(out.Messages, e.lines(m))
+	for i, m := range u.Messages {
+		out.Messages = append(out.Messages, e.lines(m.Text))
+		if m.Error {
+			out.Errors = append(out.Errors, i)
+		}
 	}
+	some := false
 	for _, c := range u.Changes {
+		text, causes := view.SplitCauses(strings.TrimLeft(c.Text, "\n"))
+		c.Text = text
 		out.Changes = append(out.Changes, e.change(c))
+		out.Causes = append(out.Causes, e.causesOf(causes))
+		some = some || len(causes) > 0
+	}
+	if !some {
+		out.Causes = nil
 	}
 	for _, w := range u.Waits {
 		x := wait{What: e.text(w.What), Why: e.text(w.Why), At: e.text(w.At)}
@@ -226,6 +243,25 @@ func (e *encoder) change(c Change) int {
 	i := len(e.doc.Changes)
 	e.doc.Changes = append(e.doc.Changes, x)
 	e.changes[c] = i
+	return i
+}
+
+// causesOf returns the index of the causes of a change. Equal causes of all units share an index.
+func (e *encoder) causesOf(all []view.LineCause) int {
+	if len(all) == 0 {
+		return 0
+	}
+	var list []int
+	for _, c := range all {
+		list = append(list, c.Line, e.text(c.Text))
+	}
+	key := fmt.Sprint(list)
+	i, ok := e.causes[key]
+	if !ok {
+		i = len(e.doc.Causes)
+		e.doc.Causes = append(e.doc.Causes, list)
+		e.causes[key] = i
+	}
 	return i
 }
 

@@ -13,7 +13,10 @@
 // digests, and no address.
 package planhtml
 
-import "github.com/terrace-iac/terrace/plan"
+import (
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/plan"
+)
 
 // A Page is the content of a page.
 type Page struct {
@@ -21,8 +24,10 @@ type Page struct {
 	Estate  bool   // the plan is that of an estate, not of one directory
 	Title   string // such as "Plan of 12 units in live"
 	Command string // the command that made the plan, as text
+	From    string // the branch and revision of the configuration, as text; may be empty
 	Made    string // the time of the plan, as text
 	Program string // the program that made the plan, with its version
+	Causes  bool   // the user requested causes: Markdown names them
 	Units   []Box
 }
 
@@ -46,18 +51,17 @@ type Box struct {
 	Counts  plan.Counts
 	Needs   []int // indices of the units that the unit depends on
 
-	Messages []string // errors and warnings, as printed on a terminal
+	Messages []Message
 	Changes  []Change
 	Waits    []Wait
 	Inputs   []Input
-	Causes   []Cause // of the changes, if they were requested
+	Origins  []view.Origin // of the changes, if the user requested causes
 }
 
-// A Cause is a place that sets new values of objects.
-type Cause struct {
-	What  string // the attribute, such as tags.cost
-	Place string // the file and line; "" if the value does not come from the configuration
-	Count int    // number of objects
+// A Message is an error or a warning.
+type Message struct {
+	Error bool   `json:"error,omitempty"`
+	Text  string `json:"text"` // as printed on a terminal
 }
 
 // Kind is the kind of a change.
@@ -74,7 +78,7 @@ const (
 type Change struct {
 	Kind Kind
 	Op   string // create, update, delete, read, forget, or two of them separated by a dash
-	Text string // the text as printed on a terminal, without colors
+	Text string // the text as printed on a terminal, without colors; lines with causes are marked, see view.Pieces
 }
 
 // A Wait is a deferred change.

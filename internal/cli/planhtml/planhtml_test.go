@@ -34,14 +34,14 @@ func sample(n int) *Page {
 			u.Summary, u.Counts, u.Changes = "plan: 1 to add", plan.Counts{Add: 1}, []Change{add, {Output, "", "\n  + id = (known after apply)\n"}}
 		case 1:
 			u.Summary, u.Counts = "plan: 1 to change", plan.Counts{Change: 1}
-			u.Changes = []Change{{Resource, "update", fmt.Sprintf("\n  # test_thing.b[%d] will be updated in-place\n  ~ resource \"test_thing\" \"b\" {\n      ~ size = 1 -> %d\n    }\n", i, i)}}
+			u.Changes = []Change{{Resource, "update", fmt.Sprintf("\n  # test_thing.b[%d] will be updated in-place\n  ~ resource \"test_thing\" \"b\" {\n\x1f      # common.hcl:%d\n      ~ size = 1 -> %d\n    }\n", i, i%20, i)}}
 		case 2:
 			u.Summary, u.Counts = "plan: 1 to add, 1 to destroy", plan.Counts{Add: 1, Destroy: 1}
 			u.Changes = []Change{{Resource, "delete-create", "\n  # test_thing.c must be replaced\n-/+ resource \"test_thing\" \"c\" {\n    }\n"}}
 		case 3:
 			u.Summary, u.Waits = "1 deferred", []Wait{{What: "test_thing.late", Why: "which instances there are is not known yet", At: "main.tf:3", For: []Source{{Unit: p.Units[0].Name, Ref: "dependency.a.outputs.id", Input: "ids", At: "x.hcl:4"}}}}
 		case 4:
-			u.State, u.Summary, u.Messages = Failed, "failed: No", []string{"\nError: No\n\n  on main.tf line 1:\n"}
+			u.State, u.Summary, u.Messages = Failed, "failed: No", []Message{{true, "\nError: No\n\n  on main.tf line 1:\n"}, {false, "\nWarning: Odd\n"}}
 		case 5:
 			u.State, u.Summary = NotRun, "not run: it needs another, which failed"
 		case 6:
@@ -119,15 +119,21 @@ func TestData(t *testing.T) {
 		if back.State == "" {
 			back.State = Planned
 		}
-		for _, m := range u.Messages {
-			back.Messages = append(back.Messages, "\n"+got.join(m)+"\n")
+		for k, m := range u.Messages {
+			back.Messages = append(back.Messages, Message{slices.Contains(u.Errors, k), "\n" + got.join(m) + "\n"})
 		}
-		for _, n := range u.Changes {
+		for k, n := range u.Changes {
 			c := got.Changes[n]
 			if c.Kind != Resource {
 				c.Op = ""
 			}
-			back.Changes = append(back.Changes, Change{c.Kind, c.Op, "\n" + got.join(c.Lines) + "\n"})
+			lines := strings.Split(got.join(c.Lines), "\n")
+			if u.Causes != nil {
+				for x, list := 0, got.Causes[u.Causes[k]]; x < len(list); x += 2 {
+					lines[list[x]] = "\x1f      # " + got.Texts[list[x+1]] + "\n" + lines[list[x]]
+				}
+			}
+			back.Changes = append(back.Changes, Change{c.Kind, c.Op, "\n" + strings.Join(lines, "\n") + "\n"})
 		}
 		for _, w := range u.Waits {
 			x := Wait{What: got.Texts[w.What], Why: got.Texts[w.Why], At: got.Texts[w.At]}

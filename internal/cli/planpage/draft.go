@@ -22,13 +22,13 @@ type draft struct {
 type draftPlan struct {
 	hide    *secrets
 	changes []planhtml.Change
-	causes  []planhtml.Cause
+	origins []view.Origin
 }
 
 // Plan stores the changes and the secrets of a unit's plan. pieces are the changes without
 // colors and secrets, and variables those of the unit's module.
 func (p *Pager) Plan(unit string, variables map[string]*config.Variable, of *plan.Plan, pieces []view.Piece) {
-	x := draftPlan{hide: newSecrets(variables, of), causes: causes(of)}
+	x := draftPlan{hide: newSecrets(variables, of), origins: view.Origins(of)}
 	if p.Writes() {
 		x.changes = pageChanges(pieces)
 	}
@@ -96,9 +96,9 @@ func (d *draft) share(u *planhtml.Box) {
 		}
 	}
 	one(&u.Summary)
-	for i := range u.Causes {
-		one(&u.Causes[i].What)
-		one(&u.Causes[i].Place)
+	for i := range u.Origins {
+		one(&u.Origins[i].Path)
+		one(&u.Origins[i].File)
 	}
 	for i := range u.Changes {
 		one(&u.Changes[i].Text)

@@ -20,19 +20,6 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// causes returns the causes in a plan, those of most objects first.
-func causes(p *plan.Plan) []planhtml.Cause {
-	var out []planhtml.Cause
-	for _, g := range view.GroupCauses([]string{""}, func(string) []view.Origin { return view.Origins(p) }) {
-		c := planhtml.Cause{What: g.Attribute, Count: g.Objects}
-		if g.File != "" {
-			c.Place = placeText(g.File, g.Line)
-		}
-		out = append(out, c)
-	}
-	return out
-}
-
 // Markdown returns the document of a page.
 func Markdown(p *planhtml.Page, mode plan.Mode) *markdown.Document {
 	d := &markdown.Document{Mark: "terrace: plan of " + p.Dir, Subjects: []string{p.Dir}, More: "The output of the command contains everything."}
@@ -87,12 +74,14 @@ func Markdown(p *planhtml.Page, mode plan.Mode) *markdown.Document {
 		}
 		d.Lines = append(d.Lines, text)
 	}
-	d.Messages = messages(units, p.Estate)
-	d.Causes = allCauses(units, p.Estate)
+	d.Messages = allMessages(units, p.Estate)
+	if p.Causes {
+		d.Causes = causes(units, p.Estate)
+	}
 	if p.Estate {
 		d.Table = table(units, mode)
 	}
-	d.Details = details(units, mode)
+	d.Details = details(units, mode, p.Causes)
 	return d
 }
 
@@ -111,19 +100,18 @@ func changes(u *planhtml.Box, mode plan.Mode) bool {
 	})
 }
 
-// messages merges the messages of units, errors first.
-func messages(units []planhtml.Box, estate bool) []markdown.Message {
-	at := map[string]int{}
+// allMessages merges the messages of units, errors first.
+func allMessages(units []planhtml.Box, estate bool) []markdown.Message {
+	at := map[planhtml.Message]int{}
 	var out []markdown.Message
 	for _, u := range units {
-		for _, text := range u.Messages {
-			i, ok := at[text]
+		for _, m := range u.Messages {
+			i, ok := at[m]
 			if !ok {
 				i = len(out)
-				at[text] = i
-				first, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
-				m := markdown.Message{Error: strings.HasPrefix(first, "Error: "), Title: first, Text: rest}
-				out = append(out, m)
+				at[m] = i
+				first, rest, _ := strings.Cut(strings.TrimSpace(m.Text), "\n")
+				out = append(out, markdown.Message{Error: m.Error, Title: first, Text: rest})
 			}
 			if estate {
 				out[i].Of = append(out[i].Of, u.Name)
@@ -142,28 +130,25 @@ func messages(units []planhtml.Box, estate bool) []markdown.Message {
 	return out
 }
 
-// allCauses merges the causes of units.
-func allCauses(units []planhtml.Box, estate bool) []markdown.Cause {
-	at := map[planhtml.Cause]int{}
-	var out []markdown.Cause
+// causes merges the causes of units, those of most objects first.
+func causes(units []planhtml.Box, estate bool) []markdown.Cause {
+	var names []string
+	of := map[string][]view.Origin{}
 	for _, u := range units {
-		for _, c := range u.Causes {
-			k := planhtml.Cause{What: c.What, Place: c.Place}
-			i, ok := at[k]
-			if !ok {
-				i = len(out)
-				at[k] = i
-				out = append(out, markdown.Cause{What: c.What, Place: c.Place})
-			}
-			out[i].Count += c.Count
-			if estate {
-				out[i].Units = append(out[i].Units, u.Name)
-			}
-		}
+		names = append(names, u.Name)
+		of[u.Name] = u.Origins
 	}
-	slices.SortStableFunc(out, func(a, b markdown.Cause) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.What, b.What), cmp.Compare(a.Place, b.Place))
-	})
+	var out []markdown.Cause
+	for _, g := range view.GroupCauses(names, func(unit string) []view.Origin { return of[unit] }) {
+		c := markdown.Cause{What: g.Attribute, Count: g.Objects}
+		if g.File != "" {
+			c.Place = view.Place(g.File, g.Line, "")
+		}
+		if c.Was = g.Was; estate {
+			c.Units = g.Units
+		}
+		out = append(out, c)
+	}
 	return out
 }
 
@@ -185,7 +170,7 @@ func table(units []planhtml.Box, mode plan.Mode) markdown.Table {
 }
 
 // details returns the changes of units. Units with equal changes share a detail.
-func details(units []planhtml.Box, mode plan.Mode) []markdown.Detail {
+func details(units []planhtml.Box, mode plan.Mode, causes bool) []markdown.Detail {
 	at := map[string]int{}
 	var out []markdown.Detail
 	var of [][]string
@@ -200,7 +185,7 @@ func details(units []planhtml.Box, mode plan.Mode) []markdown.Detail {
 				outputs = true
 				b.WriteString("# Changes to outputs:\n")
 			}
-			b.WriteString(strings.Trim(c.Text, "\n"))
+			b.WriteString(strings.Trim(view.ShownCauses(c.Text, causes), "\n"))
 			b.WriteString("\n\n")
 		}
 		for _, w := range u.Waits {
@@ -235,7 +220,7 @@ func (p *Pager) Failed(about estate.SavedRun, e *estate.Estate, ds diag.List) di
 	if e != nil {
 		set = e.Sources()
 	}
-	d := Markdown(&planhtml.Page{Dir: about.Dir, Units: []planhtml.Box{{State: planhtml.Failed, Messages: messageTexts(set, p.Call.Report.Filter(ds))}}}, about.Mode())
+	d := Markdown(&planhtml.Page{Dir: about.Dir, Units: []planhtml.Box{{State: planhtml.Failed, Messages: messages(set, p.Call.Report.Filter(ds))}}}, about.Mode())
 	return flags.WriteMarkdown(p.Call, p.To, d)
 }
 
@@ -253,7 +238,7 @@ type Comment struct {
 // Plan adds a plan. variables are those of the root module.
 func (m *Comment) Plan(p *plan.Plan, variables map[string]*config.Variable, schemas view.Schemas) {
 	m.hide = newSecrets(variables, p)
-	m.box.Counts, m.box.Causes = p.Counts(), causes(p)
+	m.box.Counts, m.box.Origins = p.Counts(), view.Origins(p)
 	m.box.Changes = pageChanges(view.Pieces(view.Style{Names: m.Call.Report.Names}, p, schemas, false))
 	if m.box.Counts != (plan.Counts{}) {
 		m.box.Summary = strings.TrimSuffix(view.Summary(m.box.Counts), ".")
@@ -271,9 +256,9 @@ func (m *Comment) Write(ds diag.List) diag.List {
 	if ds.HasErrors() {
 		u.State = planhtml.Failed
 	}
-	u.Messages = messageTexts(m.Call.Report.Set, m.Call.Report.Filter(ds))
+	u.Messages = messages(m.Call.Report.Set, m.Call.Report.Filter(ds))
 	if m.hide != nil {
 		m.hide.cover(&u)
 	}
-	return flags.WriteMarkdown(m.Call, m.To, Markdown(&planhtml.Page{Dir: u.Name, Units: []planhtml.Box{u}}, m.Mode))
+	return flags.WriteMarkdown(m.Call, m.To, Markdown(&planhtml.Page{Dir: u.Name, Causes: len(u.Origins) > 0, Units: []planhtml.Box{u}}, m.Mode))
 }

@@ -60,7 +60,7 @@ func (p *Pager) Note(ctx context.Context, e *estate.Estate, res *estate.Result) 
 	}
 	u, secret := p.unit(ctx, e, res)
 	if p.Kept.Wanted() {
-		p.Kept.Note(res.Unit.Name, savedplan.PageNote, savedUnit{Summary: u.Summary, Messages: u.Messages, Inputs: u.Inputs, Causes: u.Causes, Outside: p.outside(e, res.Unit), Secret: secret})
+		p.Kept.Note(res.Unit.Name, savedplan.PageNote, savedUnit{Summary: u.Summary, Messages: u.Messages, Inputs: u.Inputs, Outside: p.outside(e, res.Unit), Secret: secret})
 	}
 	p.Put(&u, p.Writes())
 }
@@ -91,15 +91,19 @@ func (p *Pager) Draw(e *estate.Estate, about estate.SavedRun, results []*estate.
 // pageOf returns the page of units, without their dependencies.
 func pageOf(about estate.SavedRun, units []planhtml.Box) (*planhtml.Page, *pageLinks) {
 	p := &planhtml.Page{
-		Dir: about.Dir, Estate: true,
+		Dir: about.Dir, Estate: true, Causes: about.Causes,
 		Title: fmt.Sprintf("Plan of %d units in %s", len(units), about.Dir), Command: "run --all plan",
 		Made: about.Time.UTC().Format(time.RFC3339), Program: view.Product + " " + workdir.Version, Units: units,
 	}
-	switch {
-	case about.Destroy:
-		p.Command += " -destroy"
-	case about.RefreshOnly:
-		p.Command += " -refresh-only"
+	if len(about.Flags) > 0 {
+		p.Command += " " + strings.Join(about.Flags, " ")
+	}
+	p.From = about.Branch
+	if revision := about.Revision; revision != "" {
+		if p.From != "" {
+			p.From += " at "
+		}
+		p.From += revision
 	}
 	links := &pageLinks{page: p, at: map[string]int{}}
 	for i := range units {
@@ -165,7 +169,7 @@ func Write(c *command.Call, name string, p *planhtml.Page) diag.List {
 func (p *Pager) unit(ctx context.Context, e *estate.Estate, res *estate.Result) (planhtml.Box, []string) {
 	out := pageResult(res)
 	inUnit, inModule := unitview.SplitByOrigin(res, p.Call.Report.Filter(res.Diags))
-	out.Messages = append(messageTexts(e.Sources(), inUnit), messageTexts(res.Set, inModule)...)
+	out.Messages = append(messages(e.Sources(), inUnit), messages(res.Set, inModule)...)
 	planned := p.planned(res.Unit.Name)
 	hide := planned.hide
 	var names []string
@@ -180,7 +184,7 @@ func (p *Pager) unit(ctx context.Context, e *estate.Estate, res *estate.Result) 
 	if res.Status == estate.Succeeded || res.Status == estate.Failed {
 		out.Inputs = p.inputs(ctx, e, res.Unit, hide)
 	}
-	out.Changes, out.Causes = planned.changes, planned.causes
+	out.Changes, out.Origins = planned.changes, planned.origins
 	hide.cover(&out)
 	return out, names
 }
@@ -188,12 +192,11 @@ func (p *Pager) unit(ctx context.Context, e *estate.Estate, res *estate.Result) 
 // savedUnit is the content of the page for a unit that the rest of a saved plan does not
 // contain.
 type savedUnit struct {
-	Summary  string           `json:"summary,omitempty"`
-	Messages []string         `json:"messages,omitempty"`
-	Inputs   []planhtml.Input `json:"inputs,omitempty"`
-	Causes   []planhtml.Cause `json:"causes,omitempty"`
-	Outside  []string         `json:"outside,omitempty"` // dependencies outside of the estate
-	Secret   []string         `json:"secret,omitempty"`  // secret variables of the module
+	Summary  string             `json:"summary,omitempty"`
+	Messages []planhtml.Message `json:"messages,omitempty"`
+	Inputs   []planhtml.Input   `json:"inputs,omitempty"`
+	Outside  []string           `json:"outside,omitempty"` // dependencies outside of the estate
+	Secret   []string           `json:"secret,omitempty"`  // secret variables of the module
 }
 
 // Saved returns the page of a saved plan. It is equal to the page written when the plan was
@@ -207,7 +210,10 @@ func Saved(p *estate.SavedPlan, results []*estate.Result) (*planhtml.Page, error
 			return nil, err
 		}
 		x := pageResult(results[i])
-		x.Summary, x.Messages, x.Inputs, x.Causes, outside[i] = n.Summary, n.Messages, n.Inputs, n.Causes, n.Outside
+		x.Summary, x.Messages, x.Inputs, outside[i] = n.Summary, n.Messages, n.Inputs, n.Outside
+		if err := savedplan.ReadNote(u, savedplan.OriginNote, &x.Origins); err != nil {
+			return nil, err
+		}
 		if u.Planned {
 			if err := savedChanges(u, &x, n.Secret); err != nil {
 				return nil, err
@@ -278,14 +284,14 @@ func placeText(file string, line int) string {
 	return fmt.Sprintf("%s:%d", filepath.ToSlash(file), line)
 }
 
-// messageTexts returns messages as printed on a terminal.
-func messageTexts(set *source.Set, ds diag.List) []string {
-	var out []string
+// messages returns messages as printed on a terminal.
+func messages(set *source.Set, ds diag.List) []planhtml.Message {
+	var out []planhtml.Message
 	p := &diag.Printer{Set: set}
 	for _, m := range ds {
 		var b strings.Builder
 		_ = p.Print(&b, diag.List{m}) // a write to a Builder cannot fail
-		out = append(out, b.String())
+		out = append(out, planhtml.Message{Error: m.Severity == diag.Error, Text: b.String()})
 	}
 	return out
 }

@@ -166,7 +166,7 @@ func (s *secrets) cover(u *planhtml.Box) {
 		u.Changes[i].Text = s.coverLines(hide.Replace(c.Text))
 	}
 	for i, m := range u.Messages {
-		u.Messages[i] = hide.Replace(m)
+		u.Messages[i].Text = hide.Replace(m.Text)
 	}
 	for i, in := range u.Inputs {
 		u.Inputs[i].Value = hide.Replace(in.Value)

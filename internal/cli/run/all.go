@@ -30,6 +30,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/validate"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/estate/placement"
 	"github.com/terrace-iac/terrace/internal/estate/request"
 	"github.com/terrace-iac/terrace/internal/settings/telemetry"
@@ -317,10 +318,52 @@ func (r *estateRun) keep(ctx context.Context, results []*estate.Result) diag.Lis
 		r.page.Note(ctx, r.estate, res)
 	}
 	about := r.about()
+	if r.f.HTML != "" || r.kept.File != "" {
+		about.Branch, about.Revision = r.revision(ctx)
+		about.Flags = shownFlags(r.words.Args)
+	}
 	if r.kept.Wanted() {
 		ds = slices.Concat(ds, r.kept.Write(about, results, worst(results) == 0), r.kept.WriteEach(about, results))
 	}
 	return append(ds, r.page.Draw(r.estate, about, results)...)
+}
+
+// revision returns the branch and the commit of the working directory. They are "" if they are not
+// known.
+func (r *estateRun) revision(ctx context.Context) (branch, commit string) {
+	if r.NoPrograms {
+		return "", ""
+	}
+	repo := git.Repo{Dir: r.Dir, Environ: r.Env, Exec: r.Run}
+	commit, err := repo.Run(ctx, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+	if err != nil {
+		return "", ""
+	}
+	if branch, err = repo.Run(ctx, "rev-parse", "--abbrev-ref", "HEAD"); err != nil || branch == "HEAD" {
+		branch = "" // no branch is checked out
+	}
+	return branch, commit
+}
+
+// shownFlags returns the words of a command for the header of a page, without the values of
+// variables, which may be secret.
+func shownFlags(words []string) []string {
+	var out []string
+	value := false // the next word is the value of -var
+	for _, w := range words {
+		name, rest, found := strings.Cut(strings.TrimLeft(w, "-"), "=")
+		switch {
+		case value:
+			name, _, _ = strings.Cut(w, "=")
+			w = name + "=…"
+		case strings.HasPrefix(w, "-") && name == "var" && found:
+			name, _, _ = strings.Cut(rest, "=")
+			w = "-var=" + name + "=…"
+		}
+		value = !value && !found && strings.HasPrefix(w, "-") && name == "var"
+		out = append(out, w)
+	}
+	return out
 }
 
 // writeOrigins writes the file of -causes-out.
@@ -398,7 +441,7 @@ type approver struct {
 }
 
 func (r approver) Deferred(u *estate.Unit, e *engine.Engine, p *plan.Plan) {
-	r.shown.summary.Folds.Add(u.Name, view.Pieces(r.Report.Human.Style, p, project.NewSchemas(r.ctx, e), r.op.Reveal))
+	r.shown.summary.Folds.Add(u.Name, view.ShowCauses(view.Pieces(r.Report.Human.Style, p, project.NewSchemas(r.ctx, e), r.op.Reveal), r.op.Plan.Causes))
 }
 
 func (r approver) Approve(wave []*estate.Result) bool { return r.askWave(wave) }
@@ -427,6 +470,7 @@ func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 		more = append(more, fileDiags...)
 		limits.Of = file.Calls
 	}
+	po.Causes = po.Causes || r.name == "plan" && r.f.HTML != "" // the page always contains causes
 	return estate.RunOptions{
 		Op:   op,
 		Plan: po, Reads: r.reads(),

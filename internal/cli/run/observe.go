@@ -29,6 +29,7 @@ type reporter struct {
 	command         string // plan, apply, destroy, validate or init
 	op              estate.Op
 	destroy, reveal bool
+	causes          bool // the text of plans names causes
 	estate          *estate.Estate
 	shown           *display
 	page            *planpage.Pager
@@ -37,7 +38,7 @@ type reporter struct {
 
 // reporter returns a reporter for an operation of the run.
 func (r *estateRun) reporter(op estate.Op) *reporter {
-	return &reporter{Call: r.Call, command: r.name, op: op, destroy: r.op.Plan.Mode == plan.Destroy, reveal: r.op.Reveal, estate: r.estate, shown: &r.shown, page: &r.page, kept: r.kept}
+	return &reporter{Call: r.Call, command: r.name, op: op, destroy: r.op.Plan.Mode == plan.Destroy, reveal: r.op.Reveal, causes: r.op.Plan.Causes, estate: r.estate, shown: &r.shown, page: &r.page, kept: r.kept}
 }
 
 // observer returns the observer that reports the progress of the run.
@@ -200,9 +201,11 @@ func (t *reporter) planned(ctx context.Context, u *estate.Unit, e *engine.Engine
 		if plain == nil || t.Report.Human.Style != (view.Style{Names: t.Report.Names}) || t.reveal {
 			plain = view.Pieces(t.Report.Human.Style, p, sc, t.reveal)
 		}
-		t.shown.summary.Folds.Add(u.Name, plain)
+		t.shown.summary.Folds.Add(u.Name, view.ShowCauses(plain, t.causes))
 	}
-	t.shown.summary.Folds.AddOrigins(u.Name, view.Origins(p))
+	if t.causes {
+		t.shown.summary.Folds.AddOrigins(u.Name, view.Origins(p))
+	}
 }
 
 // ended reports the result of a unit.

@@ -18,7 +18,7 @@ import (
 func (r *estateRun) about() estate.SavedRun {
 	return estate.SavedRun{
 		Destroy: r.op.Plan.Mode == plan.Destroy, RefreshOnly: r.op.Plan.Mode == plan.RefreshOnly, NoRefresh: r.op.Plan.SkipRefresh, Minimal: r.op.Plan.MinimalRefresh,
-		Targets: addresses(r.selected.targets), Excludes: addresses(r.selected.excludes), Replace: r.op.Scope.Replace, Time: r.began, Dir: filepath.Base(r.Dir),
+		Targets: addresses(r.selected.targets), Excludes: addresses(r.selected.excludes), Replace: r.op.Scope.Replace, Causes: r.op.Plan.Causes, Time: r.began, Dir: filepath.Base(r.Dir),
 	}
 }
 

@@ -118,18 +118,18 @@ func IsPlan(c *command.Call, name string) bool {
 	return err == nil && is
 }
 
-// Pieces returns the changes of a saved plan as text.
-func Pieces(c *command.Call, u *estate.SavedUnit, reveal bool) ([]view.Piece, error) {
+// Pieces returns the changes of a unit in a saved plan as text.
+func Pieces(c *command.Call, about estate.SavedRun, u *estate.SavedUnit, reveal bool) ([]view.Piece, error) {
 	if reveal {
 		p, err := u.Plan()
 		if p == nil || err != nil {
 			return nil, err
 		}
-		return view.Pieces(c.Report.Human.Style, p, nil, true), nil
+		return view.ShowCauses(view.Pieces(c.Report.Human.Style, p, nil, true), false), nil
 	}
 	var pieces []view.Piece
 	err := ReadNote(u, TextNote, &pieces)
-	return pieces, err
+	return view.ShowCauses(pieces, about.Causes), err
 }
 
 // WriteJSON writes the JSON form of a saved plan: an object with a document for each unit, or

@@ -49,7 +49,7 @@ func showEstatePlan(ctx context.Context, c *command.Call, o *showOptions, name s
 		if o.html != "" || !u.Planned {
 			continue
 		}
-		pieces, err := savedplan.Pieces(c, u, o.reveal)
+		pieces, err := savedplan.Pieces(c, p.About, u, o.reveal)
 		if errors.Is(err, planfile.ErrSealed) {
 			hidden = append(hidden, diag.Warnf(diag.CodeCLIPlanNotShown, nil, "Plan not shown", "The plan of the unit %s: %s.", u.Name, err)...)
 			continue

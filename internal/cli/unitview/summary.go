@@ -87,14 +87,11 @@ func (s *Summary) causes(b *strings.Builder, results []*estate.Result) {
 			fmt.Fprintf(b, "  and %d more\n", len(all)-i)
 			return
 		}
-		objects, place := "1 object", "not from the configuration"
-		if c.Objects > 1 {
-			objects = fmt.Sprintf("%d objects", c.Objects)
-		}
+		place := c.Place()
 		if c.File != "" {
-			place = fmt.Sprintf("from %s:%d", c.File, c.Line)
+			place = "from " + place
 		}
-		fmt.Fprintf(b, "  %s of %s in %s, %s\n", c.Attribute, objects, view.ShortList(c.Units), place)
+		fmt.Fprintf(b, "  %s of %s in %s, %s\n", c.Attribute, view.Numbered(c.Objects, "object"), view.ShortList(c.Units), place)
 	}
 }
 

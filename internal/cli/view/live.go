@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/terrace-iac/terrace/internal/base/wrap"
 )
 
 // A Live shows the running units at the bottom of a terminal, with their durations, and the
@@ -193,7 +195,7 @@ func (l *Live) text() string {
 		shown = max(0, room-1) // one line is for the number of the others
 	}
 	for _, r := range rows[:shown] {
-		line("  ▸ "+oneLine(r.name+": "+r.now()), r.since)
+		line("  ▸ "+wrap.OneLine(r.name+": "+r.now()), r.since)
 		b.WriteByte('\n')
 	}
 	if more := len(rows) - shown; more > 0 && shown > 0 {

@@ -16,9 +16,11 @@ import (
 // An Origin is the place that sets a new value of an object; see plan.Cause.
 type Origin struct {
 	Address string `json:"address"`        // of the object
-	Path    string `json:"path"`           // of the value in the object, such as tags.cost
+	Path    string `json:"path"`           // of the value in the object, such as tags.cost; "" for the whole object
 	File    string `json:"file,omitempty"` // "" if the value does not come from the configuration
 	Line    int    `json:"line,omitempty"`
+	Replace bool   `json:"replace,omitempty"` // the change forces the replacement of the object
+	Was     string `json:"was,omitempty"`     // the text at the place in the revision of --since
 }
 
 // Origins returns the causes of a plan, in the order of its changes.
@@ -26,7 +28,7 @@ func Origins(p *plan.Plan) []Origin {
 	var out []Origin
 	for _, c := range p.Changes {
 		for _, x := range c.Causes {
-			out = append(out, Origin{Address: c.Addr.String(), Path: strings.TrimPrefix(value.PathString(x.Path), "."), File: x.File, Line: x.Line})
+			out = append(out, Origin{Address: c.Addr.String(), Path: strings.TrimPrefix(value.PathString(x.Path), "."), File: x.File, Line: x.Line, Replace: x.Forces, Was: x.Was})
 		}
 	}
 	return out
@@ -46,9 +48,10 @@ func WriteOrigins(path string, doc any) diag.List {
 
 // A CauseGroup is one place that sets the same attribute of several objects.
 type CauseGroup struct {
-	Attribute string // a path without indexes of lists
+	Attribute string // a path without indexes of lists, or "replacement" for a whole object
 	File      string // "" if the values do not come from the configuration
 	Line      int
+	Was       string // the text at the place in the revision of --since
 	Objects   int
 	Units     []string
 }
@@ -71,6 +74,14 @@ func withoutIndexes(path string) string {
 	}
 }
 
+// Place returns the place of the group as text.
+func (g CauseGroup) Place() string {
+	if g.File == "" {
+		return NotFromConfiguration
+	}
+	return Place(g.File, g.Line, g.Was)
+}
+
 // GroupCauses groups the origins of units by place and attribute. Groups with more objects come
 // first.
 func GroupCauses(units []string, of func(unit string) []Origin) []CauseGroup {
@@ -83,7 +94,7 @@ func GroupCauses(units []string, of func(unit string) []Origin) []CauseGroup {
 	for _, u := range units {
 		seen := map[key]string{} // the last object that was counted: several elements of a list are one
 		for _, o := range of(u) {
-			k := key{withoutIndexes(o.Path), o.File, o.Line}
+			k := key{cmp.Or(withoutIndexes(o.Path), "replacement"), o.File, o.Line}
 			last, ok := seen[k]
 			if ok && last == o.Address {
 				continue
@@ -93,7 +104,7 @@ func GroupCauses(units []string, of func(unit string) []Origin) []CauseGroup {
 			if !have {
 				i = len(out)
 				at[k] = i
-				out = append(out, CauseGroup{Attribute: k.attribute, File: k.file, Line: k.line})
+				out = append(out, CauseGroup{Attribute: k.attribute, File: k.file, Line: k.line, Was: o.Was})
 			}
 			out[i].Objects++
 			if !ok {

@@ -10,13 +10,13 @@ import (
 // are set in one place. Keys of maps stay.
 func TestGroupCauses(t *testing.T) {
 	of := map[string][]Origin{
-		"a": {{"x.a", "rule[0].cidr", "m.tf", 3}, {"x.a", "rule[1].cidr", "m.tf", 3}, {"x.b", "rule[0].cidr", "m.tf", 3}, {"x.b", "tags[\"a[0]\"]", "m.tf", 4}},
-		"b": {{"x.a", "rule[5].cidr", "m.tf", 3}, {"x.a", "size", "", 0}},
+		"a": {{"x.a", "rule[0].cidr", "m.tf", 3, false, ""}, {"x.a", "rule[1].cidr", "m.tf", 3, false, ""}, {"x.b", "rule[0].cidr", "m.tf", 3, false, ""}, {"x.b", "tags[\"a[0]\"]", "m.tf", 4, false, ""}},
+		"b": {{"x.a", "rule[5].cidr", "m.tf", 3, false, ""}, {"x.a", "size", "", 0, false, ""}},
 	}
 	want := []CauseGroup{
-		{"rule.cidr", "m.tf", 3, 3, []string{"a", "b"}},
-		{"size", "", 0, 1, []string{"b"}},
-		{"tags[\"a[0]\"]", "m.tf", 4, 1, []string{"a"}},
+		{"rule.cidr", "m.tf", 3, "", 3, []string{"a", "b"}},
+		{"size", "", 0, "", 1, []string{"b"}},
+		{"tags[\"a[0]\"]", "m.tf", 4, "", 1, []string{"a"}},
 	}
 	if d := cmp.Diff(want, GroupCauses([]string{"a", "b"}, func(u string) []Origin { return of[u] })); d != "" {
 		t.Error(d)

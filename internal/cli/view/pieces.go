@@ -32,10 +32,12 @@ const (
 )
 
 // Pieces returns the changes of a plan, in the order in which Plan prints them. It hides
-// sensitive values unless reveal is set.
+// sensitive values unless reveal is set. Lines with causes are marked, so that they are not to be
+// printed: ShowCauses and SplitCauses remove the marks.
 func Pieces(style Style, p *plan.Plan, schemas Schemas, reveal bool) []Piece {
 	var b bytes.Buffer
 	v := &planView{printer: newPrinter(&b, style), plan: p, schemas: schemas, d: differ{reveal: reveal}}
+	v.marks = true
 	var out []Piece
 	take := func(kind PieceKind, op plan.Op, typ string) {
 		_ = v.Flush() // a write to a buffer cannot fail

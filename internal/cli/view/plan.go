@@ -261,6 +261,7 @@ func (v *planView) all(changes []*plan.Change) {
 func (v *planView) change(c *plan.Change) {
 	v.str("\n")
 	v.header(c, false)
+	v.forcing(c.Causes)
 	n := v.compare(c, nil)
 	n.setCauses(c.Causes)
 	v.body(c, n)

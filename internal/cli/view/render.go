@@ -37,6 +37,7 @@ type printer struct {
 	width int
 	names diag.Names
 	bare  map[string]string // cache of bareName
+	marks bool              // lines with causes begin with causeMark
 }
 
 func newPrinter(w io.Writer, style Style) *printer {
@@ -44,7 +45,7 @@ func newPrinter(w io.Writer, style Style) *printer {
 	if _, memory := w.(*bytes.Buffer); memory {
 		size = 2 << 10 // a flush to memory is cheap
 	}
-	return &printer{bufio.NewWriterSize(w, size), style.Color, style.Width, style.Names, make(map[string]string)}
+	return &printer{bufio.NewWriterSize(w, size), style.Color, style.Width, style.Names, make(map[string]string), false}
 }
 
 // sentences writes strings that together are sentences for people, which begin after at columns

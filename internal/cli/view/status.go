@@ -114,24 +114,6 @@ func cut(line string, room int) string {
 	return line
 }
 
-// oneLine returns text without escape sequences and control characters, so that it can be part
-// of a redrawn line.
-func oneLine(text string) string {
-	var b strings.Builder
-	for i := 0; i < len(text); {
-		if n := escape(text[i:]); n > 0 {
-			i += n
-			continue
-		}
-		r, n := utf8.DecodeRuneInString(text[i:])
-		if i += n; unicode.IsControl(r) {
-			r = ' '
-		}
-		b.WriteRune(r)
-	}
-	return strings.TrimSpace(b.String())
-}
-
 // Foreign returns a line of another program that can be printed above redrawn lines. It keeps
 // escape sequences for colors only, and resets the colors at the end.
 func Foreign(line string) string {
@@ -141,7 +123,7 @@ func Foreign(line string) string {
 	var b strings.Builder
 	colored := false
 	for i := 0; i < len(line); {
-		if n := escape(line[i:]); n > 0 {
+		if n := wrap.Escape(line[i:]); n > 0 {
 			if seq := line[i : i+n]; strings.HasPrefix(seq, "\x1b[") && strings.HasSuffix(seq, "m") {
 				b.WriteString(seq)
 				colored = true
@@ -158,25 +140,6 @@ func Foreign(line string) string {
 		b.WriteString("\x1b[0m")
 	}
 	return b.String()
-}
-
-// escape returns the length of the escape sequence at the start of text, in bytes, or 0.
-func escape(text string) int {
-	switch {
-	case strings.HasPrefix(text, "\x1b["):
-		for i := 2; i < len(text); i++ {
-			if text[i] >= 0x40 && text[i] <= 0x7e {
-				return i + 1
-			}
-		}
-		return len(text)
-	case strings.HasPrefix(text, "\x1b]"):
-		if i := strings.IndexAny(text, "\a\\"); i >= 0 {
-			return i + 1
-		}
-		return len(text)
-	}
-	return 0
 }
 
 // Redirect makes the view write to out, and returns the previous writer.

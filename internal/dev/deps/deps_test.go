@@ -237,13 +237,14 @@ const packageOrder = `
 	internal/estate/discovery/git < internal/estate/revision;
 	internal/estate < internal/estate/affected;
 	internal/plan/planjson, diag, schema < internal/cli/view;
-	internal/base/digraph, plan < internal/cli/planhtml;
+	internal/base/digraph, internal/cli/view < internal/cli/planhtml;
 	internal/settings/telemetry, internal/cli/view, internal/base/sys, config < internal/cli/report, internal/cli/interrupt;
 	internal/cli/report < internal/cli/prompt;
 	internal/workdir/flag < internal/estate/request;
 	internal/estate/request, internal/estate/report, internal/state/statemgr, internal/state/backend, internal/base/atomicfile < internal/estate/remote;
 	internal/estate/remote, internal/cli/prompt, internal/cli/interrupt < internal/cli/command;
-	NONE < internal/cli/unitlog, internal/cli/markdown;
+	internal/base/wrap < internal/cli/markdown;
+	NONE < internal/cli/unitlog;
 	internal/cli/command, internal/cli/markdown < internal/cli/flags;
 	internal/cli/command, internal/cli/unitlog < internal/cli/unitflags;
 	internal/state/backend/migrate, internal/lang/module/installer, internal/workdir/flag, internal/testrun < internal/workdir/setup;

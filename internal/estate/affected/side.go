@@ -9,6 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/explanation"
+	"github.com/terrace-iac/terrace/internal/base/wrap"
 	"github.com/terrace-iac/terrace/outline"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -341,14 +342,14 @@ func shown(x *explanation.Explanation) (json.RawMessage, string) {
 	if err != nil {
 		return nil, ""
 	}
-	return raw, oneLine(string(hclwrite.TokensForValue(x.Value).Bytes()))
+	return raw, short(string(hclwrite.TokensForValue(x.Value).Bytes()))
 }
 
 // maxText is the number of characters of a value that are shown in a line.
 const maxText = 60
 
-func oneLine(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
+func short(s string) string {
+	s = strings.Join(strings.Fields(wrap.OneLine(s)), " ")
 	if r := []rune(s); len(r) > maxText {
 		return string(r[:maxText-1]) + "…"
 	}

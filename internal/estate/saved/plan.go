@@ -50,6 +50,13 @@ type About struct {
 	Targets     []string `json:"targets,omitempty"`
 	Excludes    []string `json:"excludes,omitempty"`
 	Replace     []string `json:"replace,omitempty"`
+	// Causes means that the text of the plan names causes.
+	Causes bool `json:"causes,omitempty"`
+	// Branch and Revision are those of the repository, and Flags those of the command that made the
+	// plan. They may be empty. Equal ignores them.
+	Branch   string   `json:"branch,omitempty"`
+	Revision string   `json:"revision,omitempty"`
+	Flags    []string `json:"flags,omitempty"`
 	// Alone means that the file contains the plan of a single unit, made in its own directory.
 	Alone bool `json:"alone,omitempty"`
 	// Dir is the name of the directory that contains the units. Equal ignores it.

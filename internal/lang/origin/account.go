@@ -189,7 +189,7 @@ func (r *account) hidden(c cursor) []source.Range {
 
 // replaced returns the places of the settings that a setting replaced, nearest first.
 func (r *account) replaced(f *frame, s *config.Setting, args *guarded) (out []SourceLine) {
-	if s == nil {
+	if s == nil || r.in.ends != nil {
 		return nil
 	}
 	for u := s.Replaced; u != nil; u = u.Replaced {

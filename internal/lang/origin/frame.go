@@ -20,6 +20,7 @@ type reader struct {
 	t         *demand.Task
 	e         *Explainer
 	unchecked []addr.Provider // see Explanation.Unchecked
+	ends      *Ends           // not nil if only the place of the last step is used: texts of lines are then omitted
 }
 
 // A frame is the context of an expression: the definitions to which its references refer.

@@ -74,6 +74,40 @@ func (e *Explainer) Explain(t *demand.Task, address string) (*Explanation, diag.
 	return r.out, ds
 }
 
+// Ends finds where many explanations end, without their values and texts. It must not be used
+// concurrently.
+type Ends struct {
+	e         *Explainer
+	t         *demand.Task
+	fed       *feeds
+	generated map[string]bool // whether the unit generates a file, for files that ends are in
+}
+
+// Ends returns an Ends for explanations in a task.
+func (e *Explainer) Ends(t *demand.Task) *Ends {
+	return &Ends{e: e, t: t, fed: e.traceInputs(t), generated: map[string]bool{}}
+}
+
+// Of returns the last step of the explanation that Explain gives for an address. Its place contains
+// only the name of the file and the position. The step is nil if the explanation has none.
+func (x *Ends) Of(address string) (*Step, diag.List) {
+	r := newReplay(x.t, x.e, x.fed)
+	r.in.ends = x
+	start, ds := finder{r.in}.find(address)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	r.follow(start(r))
+	r.generated()
+	last := r.last()
+	if last != nil {
+		r.out.Steps, r.out.Parts = []*Step{{Kind: last.Kind, At: last.At}}, nil
+		r.shown()
+		last = r.last()
+	}
+	return last, ds
+}
+
 // finish completes the explanation. It removes everything secret from the value and from the lines.
 func (r *replay) finish() {
 	if end := r.lastPlace(); end != nil { // two layers may contain the same place, which then replaced nothing

@@ -86,7 +86,19 @@ func open(t testing.TB, files map[string]string, env, flags map[string]string, k
 }
 
 func (h *house) ask(t testing.TB, address string) (*Explanation, diag.List) {
-	return h.Explain(h.graph.Task(t.Context()), address)
+	task := h.graph.Task(t.Context())
+	x, ds := h.Explain(task, address)
+	end, more := h.Ends(task).Of(address)
+	switch {
+	case ds.HasErrors() != more.HasErrors() || end == nil && !ds.HasErrors() && len(x.Steps) > 0:
+		t.Errorf("%s: its end is %v (%v), but it has %d steps (%v)", address, end, more, len(x.Steps), ds)
+	case end != nil:
+		last := x.Steps[len(x.Steps)-1]
+		if end.Kind != last.Kind || (end.At == nil) != (last.At == nil) || end.At != nil && (end.At.File != last.At.File || end.At.Line != last.At.Line) {
+			t.Errorf("%s ends in %v, not in %v", address, end.At, last.At)
+		}
+	}
+	return x, ds
 }
 
 // TestExplain runs the archives in testdata. Each contains the files of a directory, the addresses to

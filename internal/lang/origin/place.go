@@ -25,6 +25,9 @@ type listing struct {
 // text is hidden, in addition to secrets in the expressions on the way.
 func (r *listing) place(at source.Range, hide []source.Range) *SourceLine {
 	p := &SourceLine{File: at.Filename, Line: at.Start.Line, Column: at.Start.Column}
+	if r.in.ends != nil {
+		return p
+	}
 	if l, ok := r.layers[at.Filename]; ok {
 		r.layered(p, l)
 	} else {
@@ -67,6 +70,9 @@ func (r *reader) file(name string) *source.File {
 // on the same line.
 func (r *listing) header(at source.Range) *SourceLine {
 	p := r.place(at, nil)
+	if r.in.ends != nil {
+		return p
+	}
 	f := r.in.file(at.Filename)
 	if f == nil || f.Bytes == nil || !f.Shows(at.Start.Line, at.Start.Line) {
 		return p

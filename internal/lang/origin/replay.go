@@ -74,7 +74,7 @@ func newReplay(t *demand.Task, e *Explainer, fed *feeds) *replay {
 // aside returns a copy of the replay whose steps are not part of the explanation.
 func (r *replay) aside() *replay {
 	sub := *r
-	sub.out, sub.in = &Explanation{}, &reader{t: r.in.t, e: r.in.e}
+	sub.out, sub.in = &Explanation{}, &reader{t: r.in.t, e: r.in.e, ends: r.in.ends}
 	sub.lines = &listing{in: sub.in, fed: r.fed, settings: map[string][]setting{}, layers: r.lines.layers}
 	for file, s := range r.lines.settings {
 		sub.lines.settings[file] = s[:len(s):len(s)]

@@ -155,6 +155,16 @@ func (r *replay) generated() {
 		return
 	}
 	line := explanation.GeneratedLine{File: last.At.File, Text: f.Line(last.At.Line)}
+	if x := r.in.ends; x != nil {
+		is, known := x.generated[line.File]
+		if !known {
+			_, is = r.in.e.Unit.Generated(line)
+			x.generated[line.File] = is
+		}
+		if !is {
+			return
+		}
+	}
 	for n := 1; n < last.At.Line; n++ {
 		if bareText(f.Line(n)) == bareText(line.Text) {
 			line.Earlier++

@@ -39,7 +39,7 @@ const users = doc.changes.map(() => []); // the units that have a change
 for (const c of doc.changes) c.l = linesOf(c.l);
 units.forEach((u, i) => {
   u.needs = u.needs || [];
-  if (u.m) u.m = u.m.map(linesOf);
+  if (u.m) u.m = u.m.map((l, k) => ({ lines: linesOf(l), error: (u.e || []).includes(k) }));
   for (const n of u.needs) neededBy[n].push(i);
   for (const c of u.x || []) if (users[c][users[c].length - 1] !== i) users[c].push(i);
   u.kind = kinds.find((k) => k.is(u)) || kinds[kinds.length - 1];
@@ -92,6 +92,16 @@ function svg(tag, attrs, inside) {
   for (const k in attrs || {}) el.setAttribute(k, attrs[k]);
   if (inside !== undefined) el.textContent = inside;
   return el;
+}
+
+// soft makes text that may be broken after the signs that part names, and not inside of a word.
+function soft(s) {
+  const out = [];
+  for (const part of s.split(/(?<=[./\[\]:_-])(?=[^\s./\[\]:_-])/)) {
+    if (out.length > 0) out.push(document.createElement("wbr"));
+    out.push(part);
+  }
+  return out;
 }
 
 const plural = (n, one) => n + " " + one + (n === 1 ? "" : "s");

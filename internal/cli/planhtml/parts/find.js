@@ -30,9 +30,10 @@ function whereIn(i, h) {
   if (c !== undefined) return shortName(c);
   const w = (u.w || []).find((x) => waitHit(x, h));
   if (w) return "deferred: " + (text(w.a) || "all of it");
+  if ((u.z || []).some((z) => doc.causes[z].some((n, k) => k % 2 === 1 && h.texts[n]))) return "places of new values";
   const x = (u.i || []).find((y) => inputHit(y, h));
   if (x) return "input " + text(x.n);
-  if ((u.m || []).some((lines) => lines.some((n) => h.texts[n]))) return "messages";
+  if ((u.m || []).some((m) => m.lines.some((n) => h.texts[n]))) return "messages";
   return h.texts[u.t] ? text(u.t) : null;
 }
 

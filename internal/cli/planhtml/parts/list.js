@@ -6,12 +6,12 @@ const rows = units.map((u, i) => {
   const mark = badge(u);
   return make("div", { role: "option", id: "row" + i, "data-i": i, tabindex: "-1", "aria-selected": "false", title: said(u), class: "row k-" + u.kind.id },
     make("span", { class: "sign", "aria-hidden": "true" }, u.kind.sign),
-    make("span", { class: "name" }, make("span", {}, u.short), make("span", { class: "where" })),
+    make("span", { class: "name" }, make("span", {}, ...soft(u.short)), make("span", { class: "where" })),
     make("span", { class: "unseen" }, ": " + u.kind.word + " "), mark ? make("span", { class: "badge" }, mark) : "");
 });
 const groups = folders.map((f, k) => {
   if (folders.length < 2 && !f.name) return make("div", { role: "group", "aria-label": "All" });
-  const name = make("span", {}, f.name || "(top)");
+  const name = make("span", {}, ...soft(f.name || "(top)"));
   return make("div", { role: "group", "aria-labelledby": "folder" + k }, make("div", { class: "folder", id: "folder" + k, role: "presentation" }, name));
 });
 
@@ -31,7 +31,7 @@ byId("legend").append(
   ...[["+1", "to add", 0], ["~1", "to change", 1], ["−1", "to destroy", 2], ["→1", "to import", 3], [".1", "to forget", 4], ["…1", "deferred", 5], ["——", "needs", 6], ["- -", "is needed by", 7]]
     .filter(([, , n]) => n > 5 || units.some((u) => (n === 5 ? u.w : count(u, n) > 0)))
     .map(([s, w, n]) => make("li", {}, make("span", { "aria-hidden": "true", class: n > 5 ? "line" + n : "count" }, s), w)));
-byId("about").textContent = byId("about").title = [totals(units), doc.command, doc.made, doc.program].filter((x) => x).join(" · ");
+byId("about").textContent = byId("about").title = [totals(units), doc.from, doc.command, doc.made, doc.program].filter((x) => x).join(" · ");
 
 // totals counts what some units do.
 function totals(some) {

@@ -221,7 +221,7 @@ function show(view) {
 // and else where what changes.
 function beginMap() {
   place("names");
-  show(units.length <= 40 || wholeScale() >= 0.5 || folders.length < 2 && wholeScale() >= 0.3 ? "names" : folders.length < 2 ? "order" : "folders");
+  show(units.length <= 80 || wholeScale() >= 0.5 || folders.length < 2 && wholeScale() >= 0.3 ? "names" : folders.length < 2 ? "order" : "folders");
 }
 
 function reveal(i) {

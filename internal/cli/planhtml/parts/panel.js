@@ -5,7 +5,7 @@ const narrow = window.matchMedia("(max-width: 1000px)");
 
 function goTo(i, label) {
   return make("button", { type: "button", class: "go k-" + units[i].kind.id, title: said(units[i]), onclick: () => { choose(i); reveal(i); enter(); } },
-    make("span", { class: "sign", "aria-hidden": "true" }, units[i].kind.sign), make("bdi", {}, label || units[i].n));
+    make("span", { class: "sign", "aria-hidden": "true" }, units[i].kind.sign), make("bdi", {}, ...soft(label || units[i].n)));
 }
 
 // some puts a list into a place piece by piece, with a button for the next ones.
@@ -49,7 +49,7 @@ function fold(cls, head, open, write) {
 const hitChange = (n) => state.hits.some((h) => h.changes[n]);
 
 function changeHead(c, name, note) {
-  return [make("span", { class: "sign", "aria-hidden": "true" }, opSigns[c.op] || "·"), make("span", { class: "what" }, name), note ? make("span", { class: "note" }, note) : ""];
+  return [make("span", { class: "sign", "aria-hidden": "true" }, opSigns[c.op] || "·"), make("span", { class: "what" }, ...soft(name)), note ? make("span", { class: "note" }, ...soft(note)) : ""];
 }
 
 // changeView is one change. from are the units that it is shown of, null for one unit.
@@ -58,7 +58,7 @@ function changeView(n, open, from, whose) {
   const note = from ? (from.length > 1 ? `the same in ${from.length} units` : units[from[0]].n) : all > 1 ? `the same in ${plural(all - 1, "other unit")}` : "";
   const others = () => fold("others", ["The other units"], false, () => [gos(users[n].filter((i) => i !== state.chosen))]);
   return fold("change o-" + (c.op || "none") + (hitChange(n) ? " found" : ""), changeHead(c, from && c.op !== "no-op" ? shortName(n) : changeName(n), note), open,
-    () => [whose ? make("p", { class: "note" }, "What does not change is that of ", make("bdi", {}, units[from[0]].n), ".") : "", diff(c.l), from ? gos(from) : all > 1 ? others() : ""].filter((x) => x));
+    () => [whose ? make("p", { class: "note" }, "What does not change is that of ", make("bdi", {}, units[from[0]].n), ".") : "", diff(c.l, causesOf(n, from || [state.chosen])), from ? gos(from) : all > 1 ? others() : ""].filter((x) => x));
 }
 
 // changing is what changes by a change: updates that differ in what stays alone are alike.
@@ -154,10 +154,10 @@ function hitsBar() {
 function unitView(i) {
   const u = units[i], out = [];
   out.push(make("div", { class: "title k-" + u.kind.id },
-    make("h2", { tabindex: "-1", id: "chosen" }, make("span", { class: "sign", "aria-hidden": "true" }, u.kind.sign), make("bdi", {}, u.n)),
+    make("h2", { tabindex: "-1", id: "chosen" }, make("span", { class: "sign", "aria-hidden": "true" }, u.kind.sign), make("bdi", {}, ...soft(u.n))),
     make("button", { type: "button", class: "close", "aria-label": "Back to the whole estate", onclick: back }, "×")));
   out.push(make("p", { class: "summary" }, text(u.t) || u.kind.word));
-  if (u.m) out.push(section(`Messages (${u.m.length})`, ...u.m.map((lines) => make("pre", { class: "message", tabindex: "0", role: "group", "aria-label": "Message" }, lines.map(text).join("\n")))));
+  if (u.m) out.push(section(`Messages (${u.m.length})`, ...u.m.map(messageView)));
   if (u.w) out.push(section(`Deferred (${u.w.length})`, some(make("ul", { class: "plain" }), u.w, 100, waitView)));
   for (const [kind, title] of [[0, "Found changed outside"], [1, "Changes"], [2, "Outputs"]]) {
     const mine = (u.x || []).filter((c) => (doc.changes[c].k || 0) === kind);
@@ -167,6 +167,28 @@ function unitView(i) {
   if (u.needs.length > 0) out.push(section(`Needs (${u.needs.length})`, gos(u.needs)));
   if (neededBy[i].length > 0) out.push(section(`Needed by (${neededBy[i].length})`, gos(neededBy[i])));
   return out;
+}
+
+function messageView(m) {
+  return make("pre", { class: "message " + (m.error ? "error" : "warning"), tabindex: "0", role: "group", "aria-label": m.error ? "Error" : "Warning" }, m.lines.map(text).join("\n"));
+}
+
+// warnings are the warnings of units, those of most units first. Equal ones are one.
+function warnings(found) {
+  const by = new Map();
+  for (const i of found) {
+    for (const m of units[i].m || []) {
+      if (m.error) continue;
+      const key = m.lines.join();
+      if (!by.has(key)) by.set(key, { m, of: [] });
+      by.get(key).of.push(i);
+    }
+  }
+  const all = [...by.values()].sort((a, b) => b.of.length - a.of.length || a.of[0] - b.of[0]);
+  if (all.length === 0) return "";
+  const head = (w) => (w.m.lines.map(text).find((l) => l.trim()) || "").replace(/^Warning: /, "");
+  return section(`Warnings (${all.length})`, some(make("div"), all, 20, (w) => fold("change warning", [make("span", { class: "sign", "aria-hidden": "true" }, "!"), make("span", { class: "what" }, head(w)),
+    make("span", { class: "note" }, w.of.length > 1 ? `in ${w.of.length} units` : units[w.of[0]].n)], false, () => [messageView(w.m), gos(w.of)])));
 }
 
 // troubles are the units of a kind, by what happened to them.
@@ -187,6 +209,7 @@ function estateView() {
   if (state.missing) out.push(make("p", { class: "message" }, "There is no unit ", make("bdi", {}, state.missing), " in this plan."));
   out.push(make("p", { class: "summary" }, totals(found.map((i) => units[i])) + "."));
   for (const k of kinds.slice(0, 2)) out.push(troubles(k, found));
+  out.push(warnings(found));
   const changes = alike();
   for (const s of changes) out.push(section(`${s.title} (${s.list.length})`, some(make("div"), s.list, 40, alikeView)));
   const waiting = found.filter((i) => units[i].w);
