@@ -133,6 +133,9 @@ func (s *scenario) step(words []string) {
 	p, ds := e.Plan(ctx, s.state, o)
 	s.tell(ds)
 	s.changes(p)
+	if !ds.HasErrors() {
+		checkCauses(s.t, e, p, engine.ExplainOptions{Variables: o.Variables, State: p.Prior})
+	}
 	if ds.HasErrors() || words[0] == "plan" {
 		return
 	}

@@ -36,6 +36,8 @@ type Options struct {
 	Defer bool
 	// Causes adds to each change the places that set its new values; see Change.Causes.
 	Causes bool
+	// Was contains the texts that places had in another revision, by FILE:LINE; see Cause.Was.
+	Was map[string]string `json:"-"`
 	// Time is the result of plantimestamp(). Zero means now. A plan that replaces another plan
 	// uses the time of that plan.
 	Time time.Time

@@ -2,6 +2,7 @@ package workdir
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -94,7 +95,7 @@ func (o *Operation) Plan(ctx context.Context, po engine.PlanOptions) (*plan.Plan
 	if p != nil {
 		p.Transfers = transfers
 		if po.Causes {
-			o.addCauses(ctx, p)
+			o.addCauses(ctx, p, po.Was)
 		}
 	}
 	if ds = append(ds, more...); !ds.HasErrors() {
@@ -103,13 +104,22 @@ func (o *Operation) Plan(ctx context.Context, po engine.PlanOptions) (*plan.Plan
 	return p, ds
 }
 
-// addCauses adds the causes to the changes of a plan.
-func (o *Operation) addCauses(ctx context.Context, p *plan.Plan) {
+// addCauses adds the causes to the changes of a plan, with the texts that their places had in
+// another revision.
+func (o *Operation) addCauses(ctx context.Context, p *plan.Plan, was map[string]string) {
 	given := engine.ExplainOptions{Variables: o.Values, State: p.Prior}
 	if o.Unit != nil {
 		o.Unit.Explain(&given)
 	}
 	o.Engine.AddCauses(ctx, p, given)
+	if len(was) == 0 {
+		return
+	}
+	for _, c := range p.Changes {
+		for i, x := range c.Causes {
+			c.Causes[i].Was = was[fmt.Sprintf("%s:%d", x.File, x.Line)]
+		}
+	}
 }
 
 // moved returns the state after the moves between units, and the moves.

@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/planpage"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/estate"
@@ -29,6 +31,7 @@ type options struct {
 	vars                        []workdir.VarFlag
 	units                       unitflags.Flags
 	markdown                    request.Markdown
+	page                        string // path of the HTML page; "" for none
 }
 
 // Command declares affected.
@@ -65,7 +68,9 @@ Sensitive values are never shown.`,
 				flag.Bool(&o.json, "json", "Produce output in a machine-readable JSON format."),
 			}
 			fs = append(fs, flags.Markdown(&o.markdown)...)
-			fs = append(append(fs, flag.Vars(&o.vars)...), o.units.DeclareFor(false)...)
+			fs = append(fs, flag.Text(&o.page, "html", "FILE", "Also write the differences to an HTML page.").Completes(flag.Files))
+			ofUnits := slices.DeleteFunc(o.units.DeclareFor(false), func(x flag.Flag) bool { return x.Name == "html" }) // that of plan
+			fs = append(append(fs, flag.Vars(&o.vars)...), ofUnits...)
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if err := o.units.Settle(c.Env); err != nil {
 					return c.UsageError("Failed to parse command-line flags", err.Error())
@@ -108,6 +113,11 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 		fmt.Fprintf(c.Stdout, "%s\n", doc)
 	} else {
 		printText(c.Report, r)
+	}
+	if o.page != "" {
+		if ds := planpage.WriteFile(c, o.page, page(c, r)); ds.HasErrors() {
+			return c.Fail(ds)
+		}
 	}
 	if o.markdown.File != "" {
 		if ds := flags.WriteMarkdown(c, o.markdown, document(c, r)); ds.HasErrors() {

@@ -83,7 +83,9 @@ type walked struct {
 	Deferred, Dimmed, All, Kinds, Signs, Tiles, TabStops int
 	Scripts, Asked, Views, ByFile, ByChange, Marked      int
 	Smallest                                             float64
-	Begin, Found, Where                                  string
+	Begin, Found, Where, Warnings, Triangles             string
+	Causes                                               []string
+	Hidden                                               bool
 	Faint                                                map[string]string
 }
 
@@ -130,6 +132,9 @@ func (got *walked) check(t *testing.T, units int, dark bool) {
 		"inputs are not found": got.ByInput != units, "files are not found": got.ByFile != units || got.Where != "input tags",
 		"what stands in changes is not found": got.ByChange != units/5 || got.Marked == 0, "boxes lie over each other": got.Views != 3, "deferred is not filtered": got.Deferred != units/10 || got.Dimmed != units-units/10,
 		"kinds share signs": got.Kinds != 9 || got.Signs != got.Kinds, "there is not one tab stop each for map and list": got.TabStops != 2,
+		"a click shows no cause":          len(got.Causes) != 1 || !strings.HasPrefix(got.Causes[0], "# common.hcl:1") || !got.Hidden,
+		"warnings are not merged":         got.Warnings != fmt.Sprintf("in %d units", units/10) && (units != 10 || !strings.HasSuffix(got.Warnings, "unit-0004")),
+		"a closed group looks open":       got.Triangles != "" && got.Triangles != `"▾""▸"`,
 		"the search found something else": !strings.HasPrefix(got.Found, "1 of "),
 	} {
 		if bad {

@@ -30,11 +30,12 @@ type document struct {
 
 // about describes the plan of the page.
 type about struct {
-	Title   string `json:"title"`
-	Command string `json:"command,omitempty"`
-	From    string `json:"from,omitempty"`
-	Made    string `json:"made,omitempty"`
-	Program string `json:"program,omitempty"`
+	Title    string `json:"title"`
+	Command  string `json:"command,omitempty"`
+	From     string `json:"from,omitempty"`
+	Compares bool   `json:"compares,omitempty"`
+	Made     string `json:"made,omitempty"`
+	Program  string `json:"program,omitempty"`
 }
 
 // write writes the document in the form of encoding/json. It writes piece by piece, because
@@ -114,7 +115,7 @@ type encoder struct {
 func encode(p *Page) (*document, error) {
 	e := &encoder{texts: map[string]int{}, changes: map[Change]int{}, causes: map[string]int{}, steps: map[[6]int]int{}, names: map[string]int{}}
 	e.doc = document{
-		about: about{Title: digraph.Clean(p.Title), Command: digraph.Clean(p.Command), From: digraph.Clean(p.From), Made: digraph.Clean(p.Made), Program: digraph.Clean(p.Program)},
+		about: about{Title: digraph.Clean(p.Title), Command: digraph.Clean(p.Command), From: digraph.Clean(p.From), Compares: p.Compares, Made: digraph.Clean(p.Made), Program: digraph.Clean(p.Program)},
 		Texts: []string{}, Changes: []change{}, Causes: [][]int{{}}, Steps: [][6]int{}, Columns: []int{}, Units: make([]unitData, len(p.Units)),
 	}
 	e.text("")

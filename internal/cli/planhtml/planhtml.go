@@ -27,8 +27,10 @@ type Page struct {
 	From    string // the branch and revision of the configuration, as text; may be empty
 	Made    string // the time of the plan, as text
 	Program string // the program that made the plan, with its version
-	Causes  bool   // the user requested causes: Markdown names them
-	Units   []Box
+	// Compares means that the page shows the differences between two revisions, and not a plan.
+	Compares bool
+	Causes   bool // the user requested causes: Markdown names them
+	Units    []Box
 }
 
 // State is the result of a unit. The page distinguishes states by symbol, word and color.
@@ -72,6 +74,7 @@ const (
 	Drift Kind = iota // made outside of the program
 	Resource
 	Output
+	Line // a line of the configuration that differs from another revision, with its effects
 )
 
 // A Change is a part of a unit's plan.

@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/atomicfile"
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/cli/affected"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/planpage"
@@ -70,6 +71,7 @@ func planFlags(o *flags.Request) flag.Flags {
 		flag.Text(&o.Plan.GenerateTo, "generate-config-out", "path", "(Experimental) If import blocks are present in configuration, write configuration for resources that have none to this file, which must not exist.").Completes(flag.Files),
 		flag.Text(&o.Out, "out", "path", "Write the plan to a file, as input for the \"apply\" command.").Completes(flag.Files))
 	fs = append(fs, flag.Text(&o.Origins, "causes-out", "FILE", "Write the files and lines that set the new values to a file, as JSON. Implies -show-causes.").Completes(flag.Files).Then(func(flag.Setting) { o.Plan.Causes = true }))
+	fs = append(fs, flag.Text(&o.Since, "since", "BASE", "Show beside the file and line that set a new value what was there in a commit, branch or tag. Implies -show-causes.").Then(func(flag.Setting) { o.Plan.Causes = true }))
 	fs = append(fs, flags.Markdown(&o.Markdown)...)
 	return append(fs, o.State.WriteFlags().Hide()...)
 }
@@ -92,6 +94,15 @@ func runPlan(ctx context.Context, c *command.Call, o *Flags) int {
 	}
 	if code, done := atService(ctx, c, o, remoterun.Request{Command: "plan", Detailed: o.Detailed, Out: o.Out, Generate: o.Plan.GenerateTo}); done {
 		return code
+	}
+	if o.Since != "" {
+		if c.Unit != nil {
+			return c.UsageError("Failed to parse command-line flags", "-since goes with a plan of a directory without units, and with run --all plan.")
+		}
+		var ds diag.List
+		if o.Plan.Was, ds = affected.Since(ctx, c, o.Since, o.Vars); ds.HasErrors() {
+			return c.Fail(ds)
+		}
 	}
 	comment := planpage.Comment{Call: c, To: o.Markdown, Mode: o.Plan.Mode}
 	r, ds := start(ctx, c, o, "plan", "OperationTypePlan")

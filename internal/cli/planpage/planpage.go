@@ -155,11 +155,17 @@ func (p *Pager) outside(e *estate.Estate, u *estate.Unit) []string {
 
 // Write writes a page to a file, and reports that.
 func Write(c *command.Call, name string, p *planhtml.Page) diag.List {
+	ds := WriteFile(c, name, p)
+	if !ds.HasErrors() && c.Report.Human != nil {
+		c.Report.Human.Say("\nWrote the page: " + name + "\n")
+	}
+	return ds
+}
+
+// WriteFile writes a page to a file.
+func WriteFile(c *command.Call, name string, p *planhtml.Page) diag.List {
 	if err := atomicfile.WriteFrom(c.Path(name), 0o600, func(w io.Writer) error { return planhtml.Write(w, p) }); err != nil {
 		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the page", "The page of --html could not be written: %s.", err)
-	}
-	if c.Report.Human != nil {
-		c.Report.Human.Say("\nWrote the page: " + name + "\n")
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/internal/cli/affected"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/initialize"
@@ -283,6 +284,9 @@ func (r *estateRun) dispatch(ctx context.Context) int {
 	defer r.Interrupts.EndsProviders(nil)
 	switch r.name {
 	case "plan":
+		if ds := r.since(ctx); ds.HasErrors() {
+			return r.Fail(ds)
+		}
 		results := r.run(ctx, estate.Plan, nil)
 		if r.detached {
 			return 0
@@ -302,6 +306,20 @@ func (r *estateRun) dispatch(ctx context.Context) int {
 		return r.end(r.run(ctx, op, nil))
 	}
 	return r.apply(ctx)
+}
+
+// since reads what the revision of -since contains at the places that set new values.
+func (r *estateRun) since(ctx context.Context) diag.List {
+	if r.op.Since == "" {
+		return nil
+	}
+	o, ds := units.LookOptions(r.Call, r.f, "plan", nil)
+	if ds.HasErrors() {
+		return ds
+	}
+	o.Discovery.Generate = !r.f.NoStackGenerate
+	r.op.Plan.Was, ds = affected.EstateSince(ctx, r.Call, r.op.Since, o)
+	return ds
 }
 
 // keep writes the files of a plan that the flags request.
@@ -418,6 +436,8 @@ func (r *estateRun) parseArgs(over *flags.Over, args []string) (rest []string, c
 	switch {
 	case r.name != "plan" && r.f.HTML != "":
 		err = planpage.NoPage()
+	case r.op.Since != "" && r.f.On != "":
+		err = errors.New("-since compares revisions on this machine, and with --on the units are planned elsewhere: plan without --on")
 	case r.op.Plan.GenerateTo == "":
 	case filepath.IsAbs(r.op.Plan.GenerateTo):
 		err = errors.New("-generate-config-out is a path in the working directory of each unit, so it cannot be absolute with --all")

@@ -6,10 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/estate/affected"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -27,7 +30,8 @@ func MigrateImports() command.Command {
 		Help: `Rewrites unit files from include blocks and read_terragrunt_config to import
 blocks, where that means the same: every unit that a change touches is rendered
 before and after, and what would differ is left alone and listed with the
-reason. Comments and formatting are kept, and no state moves.
+reason. Before it writes, the command compares the values of all units as
+"affected" does. Comments and formatting are kept, and no state moves.
 
 PATH is a unit file, or a directory with units below it; the working directory
 if none is given. Other units of the repository that use the same files come
@@ -94,12 +98,63 @@ func runMigration(ctx context.Context, c *command.Call, f *unitflags.Flags, plan
 		return c.Fail(ds)
 	}
 	if write {
+		if ds := sameValues(ctx, c, f, plan, roots); ds.HasErrors() {
+			return c.Fail(ds)
+		}
 		if ds := plan.Write(); ds.HasErrors() {
 			return c.Fail(ds)
 		}
 	}
 	showMigrated(c, plan, diff, write)
 	return 0
+}
+
+// sameValues compares the values of all units below roots before and after a migration, and returns
+// an error that names the differences. If a directory cannot be compared, because of errors in its
+// files, it prints that.
+func sameValues(ctx context.Context, c *command.Call, f *unitflags.Flags, plan *migrate.Plan, roots []string) diag.List {
+	texts := map[string][]byte{}
+	for _, x := range plan.Changes {
+		texts[x.Path] = x.After
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	o, ds := units.LookOptions(c, f, "plan", nil)
+	if ds.HasErrors() {
+		return ds
+	}
+	o.Discovery.Generate = true
+	for _, root := range roots {
+		if project.IsDir(root) != nil {
+			root = filepath.Dir(root)
+		}
+		all, _, ds := units.CompareFiles(ctx, c, o, root, texts)
+		if ds.HasErrors() {
+			fmt.Fprintf(c.Stderr, "The values of the units in %s were not compared: %s.\n", units.PathShown(c, root), ds.Errors()[0].Summary)
+			continue
+		}
+		var names []string
+		for _, u := range all {
+			for _, x := range u.Objects {
+				for _, change := range x.Changes {
+					if change.Action != affected.MayChange {
+						names = append(names, strings.TrimSpace(u.Name+": "+x.Address+" "+change.Path))
+					}
+				}
+				if len(x.Changes) == 0 {
+					names = append(names, u.Name+": "+x.Address)
+				}
+			}
+			if len(u.Objects) == 0 {
+				names = append(names, u.Name)
+			}
+		}
+		if len(names) > 0 {
+			return diag.Errorf(diag.CodeCLIMigration, nil, "Migration changes values", "Nothing was written, because these values would differ: %s.", view.ShortList(names))
+		}
+	}
+	return nil
 }
 
 // unitsToMigrate returns the unit files below the given directories, or below the working

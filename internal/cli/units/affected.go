@@ -38,10 +38,34 @@ func ShownIn(c *command.Call, r *revision.Revision) func(file string) string {
 // CompareRevisions returns the units that differ in value between two revisions, and the text of
 // the files for messages. No program runs.
 func CompareRevisions(ctx context.Context, c *command.Call, o estate.Options, pair *revision.Pair) ([]*affected.Unit, *source.Set, diag.List) {
-	var sides [2]affected.Revision
-	for i, r := range []*revision.Revision{pair.Base, pair.Head} {
+	base := compared{r: affected.Revision{Rename: pair.Base.Rename, Show: ShownIn(c, pair.Base)}, dir: pair.Base.Dir, overlay: &stacks.Overlay{}}
+	head := compared{r: affected.Revision{Rename: pair.Head.Rename, Show: ShownIn(c, pair.Head)}, dir: pair.Head.Dir, overlay: &stacks.Overlay{}}
+	return compare(ctx, c, o, base, head)
+}
+
+// CompareFiles returns the units below a directory that differ in value if files have other texts.
+// No program runs.
+func CompareFiles(ctx context.Context, c *command.Call, o estate.Options, dir string, texts map[string][]byte) ([]*affected.Unit, *source.Set, diag.List) {
+	show := func(file string) string { return filepath.ToSlash(sys.RelativeTo(c.Dir, file)) }
+	base := compared{r: affected.Revision{Show: show}, dir: dir, overlay: &stacks.Overlay{}}
+	head := compared{r: affected.Revision{Show: show}, dir: dir, overlay: &stacks.Overlay{}}
+	for path, text := range texts {
+		head.overlay.Replace(path, text)
+	}
+	return compare(ctx, c, o, base, head)
+}
+
+// compared is one side of a comparison of estates.
+type compared struct {
+	r       affected.Revision
+	dir     string
+	overlay *stacks.Overlay
+}
+
+func compare(ctx context.Context, c *command.Call, o estate.Options, both ...compared) ([]*affected.Unit, *source.Set, diag.List) {
+	for i, side := range both {
 		eo := o
-		eo.Discovery.Root, eo.Discovery.Overlay = r.Dir, &stacks.Overlay{}
+		eo.Discovery.Root, eo.Discovery.Overlay = side.dir, side.overlay
 		eo.Discovery.Whole, eo.Checking = true, true
 		eo.Machine.Run = sys.RefusePrograms
 		e, ds := Open(ctx, c, eo)
@@ -49,10 +73,10 @@ func CompareRevisions(ctx context.Context, c *command.Call, o estate.Options, pa
 		if ds.HasErrors() {
 			return nil, e.Sources(), ds.Errors()
 		}
-		sides[i] = affected.Revision{Estate: e, Rename: r.Rename, Show: ShownIn(c, r)}
+		both[i].r.Estate = e
 	}
-	all, ds := affected.Estates(ctx, sides[0], sides[1])
-	return all, sides[1].Estate.Sources(), ds
+	all, ds := affected.Estates(ctx, both[0].r, both[1].r)
+	return all, both[1].r.Estate.Sources(), ds
 }
 
 // differing returns the function that finds units for filters such as affected=main.

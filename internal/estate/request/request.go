@@ -64,6 +64,7 @@ type Operation struct {
 	Detailed bool         `json:",omitzero"` // use the exit status to report changes
 	Markdown Markdown     `json:",omitzero"`
 	Origins  string       `json:",omitzero"` // path of the file with the origins of new values; "" for none
+	Since    string       `json:",omitzero"` // the revision whose texts are shown beside the origins of new values; "" for none
 	Approved bool         `json:",omitzero"` // apply without approval
 
 	NoTests       bool   `json:",omitzero"` // do not validate test files

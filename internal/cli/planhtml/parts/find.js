@@ -38,7 +38,7 @@ function whereIn(i, h) {
 }
 
 // shortName is the name of a change without what happens, where that is told otherwise.
-const shortName = (n) => changeName(n).replace(/^(.*) (will be|must be) .*$/, "$1");
+const shortName = (n) => doc.changes[n].k === 3 ? changeName(n) : changeName(n).replace(/^(.*) (will be|must be) .*$/, "$1");
 const changeName = (n) => (doc.changes[n].k === 2 ? "output " : "") + text(doc.changes[n].t);
 
 // found holds all units against the query and the filters, and tells where the words

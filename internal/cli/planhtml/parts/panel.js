@@ -73,7 +73,7 @@ function changing(n) {
 
 // What changes have in common is told before what each of them is about.
 const sections = [
-  ["Found changed outside", (c) => !c.k], ["To destroy", (c) => c.op === "delete" && c.k === 1], ["To replace", (c) => /-create|create-/.test(c.op) && c.k === 1], ["To forget", (c) => c.op === "forget" && c.k === 1],
+  ["Changed lines", (c) => c.k === 3], ["Found changed outside", (c) => !c.k], ["To destroy", (c) => c.op === "delete" && c.k === 1], ["To replace", (c) => /-create|create-/.test(c.op) && c.k === 1], ["To forget", (c) => c.op === "forget" && c.k === 1],
   ["To change", (c) => c.op === "update" && c.k === 1], ["To create", (c) => c.op === "create" && c.k === 1], ["To read", (c) => c.op === "read" && c.k === 1], ["Other changes", (c) => c.k === 1], ["Outputs", () => true],
 ];
 
@@ -159,7 +159,7 @@ function unitView(i) {
   out.push(make("p", { class: "summary" }, text(u.t) || u.kind.word));
   if (u.m) out.push(section(`Messages (${u.m.length})`, ...u.m.map(messageView)));
   if (u.w) out.push(section(`Deferred (${u.w.length})`, some(make("ul", { class: "plain" }), u.w, 100, waitView)));
-  for (const [kind, title] of [[0, "Found changed outside"], [1, "Changes"], [2, "Outputs"]]) {
+  for (const [kind, title] of [[3, "Changed lines"], [0, "Found changed outside"], [1, "Changes"], [2, "Outputs"]]) {
     const mine = (u.x || []).filter((c) => (doc.changes[c].k || 0) === kind);
     if (mine.length > 0) out.push(section(`${title} (${mine.length})`, some(make("div"), mine, 100, (c) => changeView(c, mine.length <= 20 || hitChange(c), null))));
   }
@@ -206,7 +206,7 @@ function troubles(k, found) {
 function estateView() {
   const found = listed.filter((i) => state.found[i]), whole = found.length === units.length, out = [];
   out.push(make("div", { class: "title" }, make("h2", { tabindex: "-1", id: "chosen" }, whole ? "The whole estate" : plural(found.length, "unit") + " of " + units.length)));
-  if (state.missing) out.push(make("p", { class: "message" }, "There is no unit ", make("bdi", {}, state.missing), " in this plan."));
+  if (state.missing) out.push(make("p", { class: "message" }, "There is no unit ", make("bdi", {}, state.missing), " on this page."));
   out.push(make("p", { class: "summary" }, totals(found.map((i) => units[i])) + "."));
   for (const k of kinds.slice(0, 2)) out.push(troubles(k, found));
   out.push(warnings(found));
@@ -214,7 +214,7 @@ function estateView() {
   for (const s of changes) out.push(section(`${s.title} (${s.list.length})`, some(make("div"), s.list, 40, alikeView)));
   const waiting = found.filter((i) => units[i].w);
   if (waiting.length > 0) out.push(section(`Deferred (${plural(waiting.length, "unit")})`, some(make("div"), waiting, 20, (i) => make("div", {}, make("h4", {}, goTo(i)), some(make("ul", { class: "plain" }), units[i].w, 10, waitView)))));
-  if (changes.length === 0 && waiting.length === 0) out.push(make("p", {}, "Nothing changes."));
+  if (changes.length === 0 && waiting.length === 0) out.push(make("p", {}, doc.compares ? "No value differs." : "Nothing changes."));
   return out.filter((x) => x);
 }
 

@@ -117,6 +117,27 @@
   seen.marked = by("panel").querySelectorAll("pre .found").length;
   type("");
   press("Escape"); press("Escape");
+  // A click on a changed line shows the place that sets its value, and another one hides it.
+  type(document.querySelectorAll("#list .row").length > 11 ? "unit-0011" : "unit-0001"); by("list").querySelector("[data-i]").click();
+  const lines = [...by("panel").querySelectorAll(".at")];
+  seen.causes = [];
+  for (const l of lines) {
+    l.querySelector(".line").click();
+    seen.causes.push(by("panel").querySelector(".cause").textContent.trim());
+    check();
+    l.click();
+  }
+  seen.hidden = by("panel").querySelectorAll(".cause").length === 0;
+  type(""); press("Escape"); press("Escape");
+  seen.warnings = [...by("panel").querySelectorAll(".change.warning .note")].map((n) => n.textContent).join();
+  // A closed group inside an open one has the triangle of a closed group.
+  const outer = [...by("panel").querySelectorAll("details.change")].find((d) => / ways$/.test(d.querySelector(".note")?.textContent || ""));
+  if (outer) {
+    outer.open = true;
+    outer.fill();
+    const inner = outer.querySelector(".ways details > summary");
+    seen.triangles = getComputedStyle(outer.firstChild, "::before").content + getComputedStyle(inner, "::before").content;
+  }
   seen.tiles = document.querySelectorAll("#map .unit").length;
   check();
   seen.tabStops = document.querySelectorAll('#map [tabindex="0"]').length + document.querySelectorAll('#list [tabindex="0"]').length;

@@ -20,7 +20,7 @@ import (
 type Overlay struct {
 	mu    sync.RWMutex
 	dirs  map[string]string // source directories, by generated directory
-	files map[string][]byte // values files and autoinclude files, by path
+	files map[string][]byte // values files, autoinclude files and replaced files, by path
 }
 
 // add adds an item with the source directory from.
@@ -34,6 +34,16 @@ func (u *Overlay) add(from string, it *unit.StackItem) {
 	for name, b := range beside(it) {
 		u.files[filepath.Join(it.Dir, name)] = b
 	}
+}
+
+// Replace makes the overlay contain another text of a file.
+func (u *Overlay) Replace(path string, text []byte) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.files == nil {
+		u.dirs, u.files = map[string]string{}, map[string][]byte{}
+	}
+	u.files[filepath.Clean(path)] = text
 }
 
 // Locate returns the path on disk of a file or directory. For a path in a generated directory it

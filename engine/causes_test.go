@@ -1,0 +1,113 @@
+package engine_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/explanation"
+	"github.com/terrace-iac/terrace/internal/base/value"
+	"github.com/terrace-iac/terrace/internal/dev/randconfig"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// checkCauses compares every cause of a plan with the last step that Explain gives for the value.
+// It returns the number of causes.
+func checkCauses(t *testing.T, e *engine.Engine, p *plan.Plan, o engine.ExplainOptions) int {
+	t.Helper()
+	e.AddCauses(t.Context(), p, o)
+	n := 0
+	for _, c := range p.Changes {
+		for _, x := range c.Causes {
+			if len(x.Path) == 0 { // it is replaced because it is tainted, or by request
+				continue
+			}
+			n++
+			address := c.Addr.String() + value.PathString(x.Path)
+			full, ds := e.Explain(t.Context(), address, o)
+			if ds.HasErrors() || len(full.Steps) == 0 {
+				t.Errorf("%s has the cause %s:%d, but no explanation: %v", address, x.File, x.Line, ds)
+				continue
+			}
+			switch last := full.Steps[len(full.Steps)-1]; {
+			case x.File == "":
+				if last.Kind != explanation.Provider && last.Kind != explanation.NotSet {
+					t.Errorf("%s is not from the configuration, but explain ends in %+v", address, last)
+				}
+			case last.At == nil || last.At.File != x.File || last.At.Line != x.Line:
+				t.Errorf("%s has the cause %s:%d, but explain ends in %+v", address, x.File, x.Line, last.At)
+			}
+		}
+	}
+	return n
+}
+
+// Every cause in the plans of random configurations equals the answer of explain.
+func TestCausesEqualExplain(t *testing.T) {
+	n, replaced, outside := 0, 0, 0
+	for seed := range int64(60) {
+		c := randconfig.Make(seed)
+		dir := t.TempDir()
+		write := func(files map[string]string) {
+			for name, text := range files {
+				p := filepath.Join(dir, name)
+				if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		write(c.Files)
+		var st *state.State
+		for round := range 3 {
+			for _, s := range c.Steps {
+				if round == 2 {
+					write(s.Files)
+				}
+			}
+			e, ds := engine.Open(t.Context(), engine.Options{Dir: dir})
+			if ds.HasErrors() {
+				break
+			}
+			v := fmt.Sprint(round)
+			o := engine.PlanOptions{Variables: map[string]engine.InputValue{"v": {Text: &v, From: source.Layer{Kind: source.Flag}}}}
+			if st != nil && round == 1 {
+				for a, r := range st.Resources {
+					for k := range r.Instances {
+						if a.Resource.Mode == addr.Managed {
+							o.Replace = append(o.Replace, a.Instance(k))
+						}
+					}
+				}
+			}
+			p, ds := e.Plan(t.Context(), st, o)
+			if p != nil && !ds.HasErrors() {
+				n += checkCauses(t, e, p, engine.ExplainOptions{Variables: o.Variables, State: p.Prior})
+				for _, c := range p.Changes {
+					for _, x := range c.Causes {
+						if x.Forces {
+							replaced++
+						}
+						if x.File == "" {
+							outside++
+						}
+					}
+				}
+				r, _ := e.Apply(t.Context(), p, engine.ApplyOptions{})
+				st = r.State
+			}
+			e.Close()
+		}
+	}
+	t.Logf("%d causes, %d that force a replacement, %d not from the configuration", n, replaced, outside)
+	if n < 200 || outside == 0 {
+		t.Error("too few causes")
+	}
+}

@@ -1,0 +1,93 @@
+package affected
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/planhtml"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/estate/affected"
+	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/plan"
+)
+
+// page returns the HTML page of a report: one entry for each changed line, with its units.
+func page(c *command.Call, r *affected.Report) *planhtml.Page {
+	dir := filepath.Base(c.Dir)
+	p := &planhtml.Page{
+		Dir: dir, Estate: true, Compares: true, Title: fmt.Sprintf("Values that differ in %s", dir), Command: "affected",
+		From: r.Base + " and " + r.Head, Made: c.Now().UTC().Format(time.RFC3339), Program: view.Product + " " + workdir.Version,
+	}
+	for _, u := range r.Units {
+		name := u.Name
+		if name == "." {
+			name = dir
+		}
+		one := &affected.Report{Units: []*affected.Unit{u}}
+		box := planhtml.Box{Name: name, State: planhtml.Planned, Summary: summary(one), Counts: counts(u)}
+		if len(u.Objects) == 0 {
+			box.Summary = "the unit was " + string(u.Action)
+		}
+		for _, i := range causesOf(u) {
+			var b strings.Builder
+			if b.WriteString("# "); i < 0 {
+				b.WriteString("without a line that causes it\n")
+			} else {
+				writeCause(&b, r.Causes[i])
+			}
+			for _, l := range linesOf(one, i) {
+				b.WriteString("  " + l.text + "\n")
+			}
+			box.Changes = append(box.Changes, planhtml.Change{Kind: planhtml.Line, Op: "update", Text: b.String()})
+		}
+		p.Units = append(p.Units, box)
+	}
+	return p
+}
+
+// causesOf returns the indices of the causes of a unit's differences, sorted. -1 means differences
+// without a cause.
+func causesOf(u *affected.Unit) []int {
+	var out []int
+	add := func(c *int) {
+		i := -1
+		if c != nil {
+			i = *c
+		}
+		if !slices.Contains(out, i) {
+			out = append(out, i)
+		}
+	}
+	if len(u.Objects) == 0 {
+		add(nil)
+	}
+	for _, o := range u.Objects {
+		if o.Action == affected.Added || o.Action == affected.Removed || o.Action == affected.Moved {
+			add(o.Cause)
+		}
+		for _, c := range o.Changes {
+			add(c.Cause)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// counts returns the numbers of a unit's objects that differ.
+func counts(u *affected.Unit) (n plan.Counts) {
+	for _, o := range u.Objects {
+		switch o.Action {
+		case affected.Added:
+			n.Add++
+		case affected.Removed:
+			n.Destroy++
+		default:
+			n.Change++
+		}
+	}
+	return n
+}
