@@ -36,7 +36,8 @@ func checkCauses(t *testing.T, e *engine.Engine, p *plan.Plan, o engine.ExplainO
 			}
 			switch last := full.Steps[len(full.Steps)-1]; {
 			case x.File == "":
-				if last.Kind != explanation.Provider && last.Kind != explanation.NotSet {
+				// a flag or a variable of the environment has no file either
+				if last.Kind != explanation.Provider && last.Kind != explanation.NotSet && (last.At == nil || last.At.File != "") {
 					t.Errorf("%s is not from the configuration, but explain ends in %+v", address, last)
 				}
 			case last.At == nil || last.At.File != x.File || last.At.Line != x.Line:

@@ -27,6 +27,9 @@ type OutlineOptions struct {
 	Rename func(string) string
 	// Moved returns the address to which another revision moves an instance. nil means no moves.
 	Moved func(addr.Instance) addr.Instance
+	// Schema returns the schema of a provider without starting the provider, or nil if it is not
+	// available. The built-in provider is always available.
+	Schema func(addr.Provider) *schema.Provider
 }
 
 // An Outlined is the outline of an engine's configuration. Its methods must not be called
@@ -48,10 +51,13 @@ func (e *Engine) Outline(ctx context.Context, o OutlineOptions) (*Outlined, diag
 	}
 	builtin := e.schemas(ctx, nil)
 	schemas := func(a addr.Provider) *schema.Provider {
-		if a.IsBuiltIn() {
+		switch {
+		case a.IsBuiltIn():
 			return builtin(a)
+		case o.Schema != nil:
+			return o.Schema(a)
 		}
-		return nil // a provider would have to be started
+		return nil
 	}
 	o.Explain.State = nil
 	x, _, ds := e.explainer(ctx, o.Explain)

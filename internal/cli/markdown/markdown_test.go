@@ -68,8 +68,8 @@ func TestEscaped(t *testing.T) {
 		}
 		return ast.WalkContinue, nil
 	})
-	if err != nil || found != 11 {
-		t.Errorf("%d texts are code, want 11 (%v):\n%s", found, err, source)
+	if err != nil || found != 10 {
+		t.Errorf("%d texts are code, want 10 (%v):\n%s", found, err, source)
 	}
 }
 

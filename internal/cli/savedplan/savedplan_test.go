@@ -46,7 +46,7 @@ func TestFile(t *testing.T) {
 	if err != nil || len(p.Units) != 2 || !savedplan.IsPlan(k.Call, k.File) {
 		t.Fatal(p, err)
 	}
-	pieces, err := savedplan.Pieces(k.Call, p.Units[1], false)
+	pieces, err := savedplan.Pieces(k.Call, p.About, p.Units[1], false)
 	if err != nil || len(pieces) != 1 || pieces[0].Text != "of live/a" {
 		t.Error(pieces, err)
 	}

@@ -265,9 +265,9 @@ const packageOrder = `
 	internal/cli/units < internal/cli/explain;
 	internal/cli/unitview, internal/cli/project < internal/cli/savedplan;
 	internal/cli/planhtml, internal/cli/savedplan, internal/cli/unitview < internal/cli/planpage;
+	internal/cli/units, internal/cli/planpage < internal/cli/affected;
 	internal/cli/planpage, internal/cli/remoterun < internal/cli/show;
 	internal/cli/planpage, internal/cli/remoterun, internal/cli/affected < internal/cli/planning;
-	internal/cli/units, internal/cli/planpage < internal/cli/affected;
 	internal/estate/placement, internal/cli/units, internal/cli/planpage, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/testrun/testfile < internal/cli/run;
 	internal/cli/run < internal/cli/stack;
 	internal/estate, internal/cli/project < internal/cli/help;
