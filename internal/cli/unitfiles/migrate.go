@@ -151,7 +151,7 @@ func sameValues(ctx context.Context, c *command.Call, f *unitflags.Flags, plan *
 			}
 		}
 		if len(names) > 0 {
-			return diag.Errorf(diag.CodeCLIMigration, nil, "Migration changes values", "Nothing was written, because these values would differ: %s.", view.ShortList(names))
+			return diag.Errorf(diag.CodeCLIFileChanged, nil, "Migration changes values", "Nothing was written, because these values would differ: %s.", view.ShortList(names))
 		}
 	}
 	return nil
