@@ -32,7 +32,7 @@ const groups = `
 	plan:          plan internal/plan
 	engine:        engine internal/workdir internal/testrun .
 	units:         unit internal/unit
-	estate:        estate internal/estate
+	estate:        estate internal/estate internal/rules
 	interfaces:    internal/cli internal/temporal
 	programs:      cmd
 	development:   internal/dev
@@ -236,6 +236,7 @@ const packageOrder = `
 	internal/estate/check, internal/estate/run, internal/lang/outliner < internal/estate;
 	internal/estate/discovery/git < internal/estate/revision;
 	internal/estate < internal/estate/affected;
+	source < internal/rules/finding;
 	internal/plan/planjson, diag, schema < internal/cli/view;
 	internal/base/digraph, plan < internal/cli/planhtml;
 	internal/settings/telemetry, internal/cli/view, internal/base/sys, config < internal/cli/report, internal/cli/interrupt;
