@@ -237,6 +237,8 @@ const packageOrder = `
 	internal/estate/discovery/git < internal/estate/revision;
 	internal/estate < internal/estate/affected;
 	source < internal/rules/finding;
+	internal/rules/finding < internal/rules/format;
+	internal/estate, unit/migrate, internal/rules/finding < internal/rules/lint;
 	internal/plan/planjson, diag, schema < internal/cli/view;
 	internal/base/digraph, plan < internal/cli/planhtml;
 	internal/settings/telemetry, internal/cli/view, internal/base/sys, config < internal/cli/report, internal/cli/interrupt;
@@ -267,6 +269,7 @@ const packageOrder = `
 	internal/cli/planhtml, internal/cli/savedplan, internal/cli/unitview < internal/cli/planpage;
 	internal/cli/planpage, internal/cli/remoterun < internal/cli/planning, internal/cli/show;
 	internal/cli/units < internal/cli/affected;
+	internal/cli/units, internal/rules/lint, internal/rules/format < internal/cli/check;
 	internal/estate/placement, internal/cli/units, internal/cli/planpage, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/testrun/testfile < internal/cli/run;
 	internal/cli/run < internal/cli/stack;
 	internal/estate, internal/cli/project < internal/cli/help;
@@ -280,7 +283,7 @@ const packageOrder = `
 	internal/estate/estatetest, internal/cli/units < internal/cli/testcmd;
 	internal/cli/flags, internal/lang/format, internal/base/textdiff < internal/cli/fmtcmd;
 	internal/net/otlp, internal/cli/units < internal/cli/measure;
-	internal/cli/affected, internal/cli/backendcmd, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
+	internal/cli/affected, internal/cli/check, internal/cli/backendcmd, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/providers, internal/cli/login, internal/cli/version, internal/cli/workspace,
 	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure, internal/cli/help, internal/cli/statecmd, internal/cli/fmtcmd, internal/cli/importcmd, internal/cli/console, internal/cli/metadata, internal/cli/testcmd, internal/cli/graph, internal/cli/execcmd, internal/cli/scaffold, internal/cli/catalog
 	< internal/cli;
