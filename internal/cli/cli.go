@@ -45,9 +45,9 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/affected"
-	"github.com/terrace-iac/terrace/internal/cli/check"
 	"github.com/terrace-iac/terrace/internal/cli/backendcmd"
 	"github.com/terrace-iac/terrace/internal/cli/catalog"
+	"github.com/terrace-iac/terrace/internal/cli/check"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/help"

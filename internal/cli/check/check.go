@@ -133,18 +133,22 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	r.Without(known)
 	if o.fix {
 		n, more := fix(ctx, c, o, r)
-		if ds = append(ds, more...); more.HasErrors() {
-			return c.Fail(ds)
-		}
+		ds = append(ds, more...)
 		if n > 0 {
 			if r, more = look(ctx, c, o); more.HasErrors() {
 				return c.Fail(more)
 			}
 			r.Without(known)
-			c.Report.Say(fmt.Sprintf("Mended %s.\n", view.Numbered(n, "finding")))
+			if !o.json {
+				c.Report.Say(fmt.Sprintf("Mended %s.\n", view.Numbered(n, "finding")))
+			}
 		}
 	}
-	c.Report.Tell(ds)
+	if o.json {
+		c.Report.AsideHere(ds)
+	} else {
+		c.Report.Tell(ds)
+	}
 	v := &result{Report: r, c: c, set: sources(c, r)}
 	v.relate()
 	if o.json {
@@ -154,10 +158,10 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	} else {
 		v.print()
 	}
-	if ds := v.files(o); ds.HasErrors() {
-		return c.Fail(ds)
+	if more := v.files(o); more.HasErrors() {
+		return c.Fail(more)
 	}
-	if o.baselineOut == "" && r.Worst() >= o.fail {
+	if ds.HasErrors() || o.baselineOut == "" && r.Worst() >= o.fail {
 		return 1
 	}
 	return 0
@@ -235,7 +239,7 @@ func sources(c *command.Call, r *format.Report) *source.Set {
 	set := &source.Set{}
 	for _, f := range r.Findings {
 		for _, at := range []source.Range{f.SetAt, f.Defined, f.RuleAt} {
-			name := units.PathShown(c, at.Filename)
+			name := shown(c, at.Filename)
 			if at.Filename == "" || set.File(name) != nil {
 				continue
 			}
@@ -250,12 +254,15 @@ func sources(c *command.Call, r *format.Report) *source.Set {
 	return set
 }
 
+// shown returns the name of a file as it is shown: relative to the working directory.
+func shown(c *command.Call, path string) string { return sys.RelativeTo(c.Dir, path) }
+
 // relate replaces the paths in findings by the names that are shown.
 func (v *result) relate() {
 	for _, f := range v.Findings {
 		for _, at := range []*source.Range{&f.SetAt, &f.Defined, &f.RuleAt} {
 			if at.Filename != "" {
-				at.Filename = units.PathShown(v.c, at.Filename)
+				at.Filename = shown(v.c, at.Filename)
 			}
 		}
 	}

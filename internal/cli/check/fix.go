@@ -25,14 +25,14 @@ import (
 //
 // All edits are made, and the outlines before and after are compared: the values of all objects
 // must be equal. If they are not, or the configuration has errors, all files are restored. The
-// files are then edited one after the other, and those whose edits change a value stay as they
-// were. An element of depends_on that changes nothing is no value, so that it may be removed.
+// edits of each rule in each file are then tried alone, and those that change a value are left
+// out. An element of depends_on that changes nothing is no value, so that it may be removed.
 
 // change is a file before and after its edits.
 type change struct {
 	path          string
 	before, after []byte
-	findings      int
+	findings      []*finding.Finding
 }
 
 // fix mends findings and returns their number.
@@ -45,43 +45,68 @@ func fix(ctx context.Context, c *command.Call, o *options, r *format.Report) (in
 	if ds.HasErrors() {
 		return 0, ds
 	}
-	same := func() bool {
-		after, ds := outlines(ctx, c, o)
-		return !ds.HasErrors() && equal(before, after)
+	// try makes edits and reports whether the values stay as they are. If not, it restores the files.
+	try := func(some []*change) (bool, diag.List) {
+		if ds := apply(some, false); ds.HasErrors() {
+			return false, append(ds, apply(some, true)...)
+		}
+		if after, ds := outlines(ctx, c, o); !ds.HasErrors() && equal(before, after) {
+			return true, nil
+		}
+		return false, apply(some, true)
 	}
-	if ds := apply(all, false); ds.HasErrors() {
-		return 0, slices.Concat(ds, apply(all, true))
+	number := func() (n int) {
+		for _, x := range all {
+			n += len(x.findings)
+		}
+		return n
 	}
-	n := 0
+	if ok, ds := try(all); ok || ds.HasErrors() {
+		return number(), ds
+	}
+	var left diag.List
 	for _, x := range all {
-		n += x.findings
-	}
-	if same() {
-		return n, nil
-	}
-	if ds := apply(all, true); ds.HasErrors() {
-		return 0, ds
-	}
-	n = 0
-	for _, x := range all {
-		one := []*change{x}
-		if ds = append(ds, apply(one, false)...); ds.HasErrors() {
-			return n, ds
+		var good []*finding.Finding
+		for _, rule := range rulesOf(x.findings) {
+			var some []*finding.Finding
+			for _, f := range x.findings {
+				if f.Rule == rule {
+					some = append(some, f)
+				}
+			}
+			ok, ds := try([]*change{edited(x.path, x.before, some)})
+			if ds.HasErrors() {
+				return 0, ds
+			}
+			if !ok {
+				left = append(left, diag.Errorf(diag.CodeCLIFix, nil, "Fix changes a value", "After the fixes of %s in %s, a value of the configuration is another, or may be. These fixes were not made. Change the file by hand.", rule, units.PathShown(c, x.path))...)
+				continue
+			}
+			if ds := apply([]*change{edited(x.path, x.before, some)}, true); ds.HasErrors() {
+				return 0, ds
+			}
+			good = append(good, some...)
 		}
-		if same() {
-			n += x.findings
-			continue
-		}
-		if more := apply(one, true); more.HasErrors() {
-			return n, append(ds, more...)
-		}
-		ds = append(ds, diag.Errorf(diag.CodeCLIFix, nil, "Fix changes a value", "After the fixes in %s, a value of the configuration is another, or may be. The file was restored. Change it by hand.", units.PathShown(c, x.path))...)
+		*x = *edited(x.path, x.before, good)
 	}
-	return n, ds
+	ok, ds := try(all)
+	if !ok {
+		return 0, append(left, ds...)
+	}
+	return number(), left
 }
 
-// changes returns the files with the edits of all findings. An edit that overlaps another one is
-// left to the next call.
+// rulesOf returns the rules of findings, sorted.
+func rulesOf(all []*finding.Finding) []string {
+	var out []string
+	for _, f := range all {
+		out = append(out, f.Rule)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// changes returns the files with the edits of all findings.
 func changes(r *format.Report) (out []*change, ds diag.List) {
 	byPath := map[string][]*finding.Finding{}
 	for _, f := range r.Findings {
@@ -94,29 +119,35 @@ func changes(r *format.Report) (out []*change, ds diag.List) {
 		if err != nil {
 			return nil, diag.Errorf(diag.CodeConfigReadFile, nil, "Failed to read file", "%s.", err)
 		}
-		x := &change{path: path, before: text}
-		var edits []finding.Edit
-		for _, f := range byPath[path] {
-			if !slices.ContainsFunc(f.Fix, func(e finding.Edit) bool {
-				return slices.ContainsFunc(edits, func(d finding.Edit) bool { return overlap(d.At, e.At) })
-			}) {
-				edits = append(edits, f.Fix...)
-				x.findings++
-			}
-		}
-		slices.SortFunc(edits, func(a, b finding.Edit) int { return cmp.Compare(a.At.Start.Byte, b.At.Start.Byte) })
-		var b bytes.Buffer
-		at := 0
-		for _, e := range edits {
-			b.Write(text[at:e.At.Start.Byte])
-			b.WriteString(e.Text)
-			at = e.At.End.Byte
-		}
-		b.Write(text[at:])
-		x.after = b.Bytes()
-		out = append(out, x)
+		out = append(out, edited(path, text, byPath[path]))
 	}
 	return out, nil
+}
+
+// edited returns a file with the edits of findings. A finding whose edit overlaps another one is
+// left to the next call.
+func edited(path string, text []byte, all []*finding.Finding) *change {
+	x := &change{path: path, before: text}
+	var edits []finding.Edit
+	for _, f := range all {
+		if !slices.ContainsFunc(f.Fix, func(e finding.Edit) bool {
+			return e.At.End.Byte > len(text) || slices.ContainsFunc(edits, func(d finding.Edit) bool { return overlap(d.At, e.At) })
+		}) {
+			edits = append(edits, f.Fix...)
+			x.findings = append(x.findings, f)
+		}
+	}
+	slices.SortFunc(edits, func(a, b finding.Edit) int { return cmp.Compare(a.At.Start.Byte, b.At.Start.Byte) })
+	var b bytes.Buffer
+	at := 0
+	for _, e := range edits {
+		b.Write(text[at:e.At.Start.Byte])
+		b.WriteString(e.Text)
+		at = e.At.End.Byte
+	}
+	b.Write(text[at:])
+	x.after = b.Bytes()
+	return x
 }
 
 func overlap(a, b source.Range) bool {
@@ -202,9 +233,8 @@ func outlines(ctx context.Context, c *command.Call, o *options) (map[string]*out
 		if more.HasErrors() {
 			return nil, more
 		}
-		out[u.Name] = &outline.Outline{Objects: x.Objects}
 		if x.Outlined != nil {
-			out[u.Name].Outputs = x.Outputs
+			out[u.Name] = x.Outline
 		}
 	}
 	return out, nil

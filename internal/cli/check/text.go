@@ -40,7 +40,7 @@ func (v *result) groups() (out []*group) {
 			by[k] = &group{Finding: f}
 			out = append(out, by[k])
 		}
-		if f.Unit != "" {
+		if f.Unit != "." && f.Unit != "" && !strings.HasPrefix(f.At().Filename, f.Unit+"/") {
 			by[k].units = append(by[k].units, f.Unit)
 		}
 	}

@@ -83,7 +83,7 @@ func TestSelect(t *testing.T) {
 		s, err := lint.Select(c.only, c.enable, c.disable)
 		if c.err != "" {
 			if err == nil || err.Error() != c.err {
-				t.Errorf("%q: error %v, want %s", c, err, c.err)
+				t.Errorf("error %v, want %s", err, c.err)
 			}
 			continue
 		}

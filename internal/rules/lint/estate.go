@@ -271,7 +271,7 @@ func (s *estateLint) includes(ctx context.Context, env unit.Env) (out []*finding
 			if b.Type == "include" {
 				out = append(out, s.l.selected([]*finding.Finding{{
 					Rule: IncludeAsImport, Level: rule(IncludeAsImport).Level, Verdict: finding.Fail, Unit: u.name, Address: subject(b), SetAt: b.DefRange(),
-					Message: "The include block can be an import block with the same result. \"terrace migrate imports\" rewrites it.",
+					Message: "The include block can be an import block with the same result.",
 				}}, u.files[:1])...)
 			}
 		}

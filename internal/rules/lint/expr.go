@@ -218,6 +218,9 @@ func (w *walk) text(text string, at source.Range, p place) {
 	if name == "" || !secretNames().MatchString(name) || w.in.typ == "output" || w.in.typ == "variable" && w.attr.Name != "default" {
 		return
 	}
+	if isKey := !strings.Contains(strings.ToLower(name), "pass"); isKey && (len(text) < 12 || !strings.ContainsAny(text, "0123456789")) {
+		return // such as the unit of a duration
+	}
 	if len(text) < 4 || notSecret().MatchString(text) || strings.EqualFold(strings.ReplaceAll(text, "-", "_"), name) {
 		return
 	}

@@ -53,10 +53,10 @@ type quoted struct {
 // facts returns the facts of a file.
 func (l *Linter) facts(f File) *facts {
 	key := sha256.Sum256(append(fmt.Appendf(nil, "%s\x00%t\x00", f.Path, f.Generated), f.Text...))
-	return l.files.Local(key, func() (*facts, bool) { return l.read(f), true })
+	return l.files.Local(key, func() (*facts, bool) { return read(f), true })
 }
 
-func (l *Linter) read(f File) *facts {
+func read(f File) *facts {
 	x := &facts{path: f.Path, text: f.Text, uses: map[string]bool{}, funcs: map[string]bool{}, outputs: map[string]bool{}}
 	if _, deep := source.TooDeep(f.Path, f.Text); deep {
 		return x // loading the file reports this
@@ -84,7 +84,7 @@ func (l *Linter) read(f File) *facts {
 			x.report(IgnoreReason, scope{}, "", i.at, strings.Join(i.codes, ","), "The comment has no effect: terrace:ignore needs the code of a lint and a reason.")
 		}
 	}
-	x.block(l, x.body, scope{})
+	x.block(x.body, scope{})
 	if f.Generated {
 		x.found, x.quoted = nil, nil
 	}
@@ -99,13 +99,13 @@ type scope struct {
 	nested  []string
 }
 
-func (x *facts) block(l *Linter, body *hclsyntax.Body, in scope) {
+func (x *facts) block(body *hclsyntax.Body, in scope) {
 	for _, a := range inOrder(body) {
 		at := in
 		if in.typ == "locals" && len(in.nested) == 0 {
 			at.subject = "local." + a.Name
 		}
-		x.expression(l, a, at)
+		x.expression(a, at)
 	}
 	for _, b := range body.Blocks {
 		at := in
@@ -117,7 +117,7 @@ func (x *facts) block(l *Linter, body *hclsyntax.Body, in scope) {
 		} else {
 			at.nested = append(slices.Clone(in.nested), b.Type)
 		}
-		x.block(l, b.Body, at)
+		x.block(b.Body, at)
 	}
 }
 
@@ -200,7 +200,7 @@ func (x *facts) report(code string, in scope, path string, at source.Range, text
 }
 
 // expression checks one attribute and records its references.
-func (x *facts) expression(l *Linter, a *hclsyntax.Attribute, in scope) {
+func (x *facts) expression(a *hclsyntax.Attribute, in scope) {
 	for _, t := range a.Expr.Variables() {
 		if in.own != "" && len(t) > 1 && t.RootName()+"."+step(t, 1) == in.own {
 			continue

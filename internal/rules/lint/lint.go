@@ -64,7 +64,7 @@ func Rules() []Rule {
 		{DeprecatedQuotes, finding.Warning, true, true, "a reference in quotes where only references are allowed", `depends_on = ["aws_x.y"]`, "depends_on = [aws_x.y]"},
 		{IgnoreReason, finding.Warning, true, false, "a comment `terrace:ignore` without a code or a reason", "# terrace:ignore unused-local", "# terrace:ignore unused-local read by a script"},
 		{ImpureFunc, finding.Warning, true, false, "`timestamp`, `plantimestamp`, `uuid` or `bcrypt` in an argument of a resource, also through local values", "name = uuid()", "`random_uuid` or `time_static`, or the argument in `ignore_changes`"},
-		{IncludeAsImport, finding.Advice, false, false, "an `include` block that can be an `import` block with the same result", `include "root" { path = find_in_parent_folders("root.hcl") }`, "`terrace migrate imports` rewrites it"},
+		{IncludeAsImport, finding.Advice, false, false, "an `include` block that can be an `import` block with the same result", `include "root" { path = find_in_parent_folders("root.hcl") }`, "an `import` block; see [Coming from Terragrunt](from-terragrunt.md)"},
 		{IneffEq, finding.Warning, true, false, "a comparison whose result is always the same, because the types differ or both sides are the same", "var.list == []", "length(var.list) == 0"},
 		{NoTypeVariable, finding.Advice, false, false, "a variable without `type`", `variable "x" {}`, `variable "x" { type = string }`},
 		{OverriddenValue, finding.Advice, false, false, "an argument that an override file replaces", "`size = 1` in main.tf, `size = 2` in main_override.tf", "one of the two"},

@@ -624,6 +624,9 @@ func (c *checker) requiredProviders() {
 	for _, p := range m.Providers {
 		used[p.Name] = true
 	}
+	for name := range m.ProviderMetas {
+		used[name] = true
+	}
 	for _, call := range m.Calls {
 		for _, p := range call.Providers {
 			used[p.Parent.Name] = true
