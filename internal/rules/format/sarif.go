@@ -10,7 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// The parts of SARIF 2.1.0 (OASIS) that a check uses.
+// sarifLog, and the types below, are the parts of SARIF 2.1.0 (OASIS) that a check uses.
 type sarifLog struct {
 	Schema  string     `json:"$schema"`
 	Version string     `json:"version"`

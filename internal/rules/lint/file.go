@@ -253,7 +253,7 @@ func literal(x hclsyntax.Expression) (string, bool) {
 	return b.String(), true
 }
 
-// A comment that waives findings: "terrace:ignore CODE[,CODE] reason".
+// ignore is a comment that waives findings: "terrace:ignore CODE[,CODE] reason".
 type ignore struct {
 	line   int
 	codes  []string

@@ -124,6 +124,7 @@ func (c *checker) check() []*finding.Finding {
 			c.out = append(c.out, &n)
 		}
 	}
+	c.providerUses()
 	impure := c.impureLocals()
 	for i, f := range c.files {
 		if f.body == nil || c.m.Files[i].Generated {
@@ -153,6 +154,27 @@ func (c *checker) check() []*finding.Finding {
 	c.requiredProviders()
 	c.overridden()
 	return c.l.selected(c.out, c.files)
+}
+
+// providerUses adds the references to provider configurations. The name null is a literal in
+// expressions, so that the references of files do not contain null.alias.
+func (c *checker) providerUses() {
+	m := c.m.Config
+	for _, r := range m.Resources {
+		if r.Provider != nil {
+			c.uses[r.Provider.String()] = true
+		}
+	}
+	for _, call := range m.Calls {
+		for _, p := range call.Providers {
+			c.uses[p.Parent.String()] = true
+		}
+	}
+	for _, i := range m.Imports {
+		if i.Provider != nil {
+			c.uses[i.Provider.String()] = true
+		}
+	}
 }
 
 // selected returns the findings of rules that are on, with the exceptions that comments record.
