@@ -47,6 +47,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/affected"
 	"github.com/terrace-iac/terrace/internal/cli/backendcmd"
 	"github.com/terrace-iac/terrace/internal/cli/catalog"
+	"github.com/terrace-iac/terrace/internal/cli/check"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/help"
@@ -72,7 +73,7 @@ func Table() *command.Table {
 			[]command.Command{fmtcmd.Command(), importcmd.Command(), console.Command(), testcmd.Command(), graph.Command(), planning.Drift(), execcmd.Command()},
 			backendcmd.Commands(),
 			[]command.Command{initialize.Get(), login.Login(), login.Logout(), login.Push(), modules.Command(), providers.Command(), providers.Lock(), providers.Mirror(), providers.Schema()},
-			[]command.Command{run.Command(), run.Worker(), affected.Command()},
+			[]command.Command{run.Command(), run.Worker(), affected.Command(), check.Command()},
 			inspect.Commands(),
 			stack.Commands(),
 			unitfiles.Commands(),

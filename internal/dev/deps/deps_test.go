@@ -32,7 +32,7 @@ const groups = `
 	plan:          plan internal/plan
 	engine:        engine internal/workdir internal/testrun .
 	units:         unit internal/unit
-	estate:        estate internal/estate
+	estate:        estate internal/estate internal/rules
 	interfaces:    internal/cli internal/temporal
 	programs:      cmd
 	development:   internal/dev
@@ -236,6 +236,9 @@ const packageOrder = `
 	internal/estate/check, internal/estate/run, internal/lang/outliner < internal/estate;
 	internal/estate/discovery/git < internal/estate/revision;
 	internal/estate < internal/estate/affected;
+	source < internal/rules/finding;
+	internal/rules/finding < internal/rules/format;
+	internal/estate, unit/migrate, internal/rules/finding < internal/rules/lint;
 	internal/plan/planjson, diag, schema < internal/cli/view;
 	internal/base/digraph, internal/cli/view < internal/cli/planhtml;
 	internal/settings/telemetry, internal/cli/view, internal/base/sys, config < internal/cli/report, internal/cli/interrupt;
@@ -268,6 +271,7 @@ const packageOrder = `
 	internal/cli/units, internal/cli/planpage < internal/cli/affected;
 	internal/cli/planpage, internal/cli/remoterun < internal/cli/show;
 	internal/cli/planpage, internal/cli/remoterun, internal/cli/affected < internal/cli/planning;
+	internal/cli/units, internal/rules/lint, internal/rules/format < internal/cli/check;
 	internal/estate/placement, internal/cli/units, internal/cli/planpage, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/testrun/testfile < internal/cli/run;
 	internal/cli/run < internal/cli/stack;
 	internal/estate, internal/cli/project < internal/cli/help;
@@ -281,7 +285,7 @@ const packageOrder = `
 	internal/estate/estatetest, internal/cli/units < internal/cli/testcmd;
 	internal/cli/flags, internal/lang/format, internal/base/textdiff < internal/cli/fmtcmd;
 	internal/net/otlp, internal/cli/units < internal/cli/measure;
-	internal/cli/affected, internal/cli/backendcmd, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
+	internal/cli/affected, internal/cli/check, internal/cli/backendcmd, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/providers, internal/cli/login, internal/cli/version, internal/cli/workspace,
 	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure, internal/cli/help, internal/cli/statecmd, internal/cli/fmtcmd, internal/cli/importcmd, internal/cli/console, internal/cli/metadata, internal/cli/testcmd, internal/cli/graph, internal/cli/execcmd, internal/cli/scaffold, internal/cli/catalog
 	< internal/cli;

@@ -1,0 +1,288 @@
+// Package check implements the command check: the built-in lint for a directory, a unit or an
+// estate.
+package check
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/atomicfile"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
+	"github.com/terrace-iac/terrace/internal/estate/request"
+	"github.com/terrace-iac/terrace/internal/rules/finding"
+	"github.com/terrace-iac/terrace/internal/rules/format"
+	"github.com/terrace-iac/terrace/internal/rules/lint"
+	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// options contains the flags of the command.
+type options struct {
+	json, fix             bool
+	only, enable, disable []string
+	level                 string
+	sarif, junit          string
+	baseline, baselineOut string
+	markdown              request.Markdown
+	units                 unitflags.Flags
+
+	fail finding.Level
+	on   lint.Selection
+}
+
+// Command declares check.
+func Command() command.Command {
+	return command.Command{
+		Name: "check", Synopsis: "Find mistakes and risks in the configuration", Usage: "[options]",
+		Units: command.TakesUnitFlags,
+		Help: `Checks the configuration in the working directory with the built-in lint: the
+root module and the modules that it calls by a local path. In a unit or an
+estate, it checks all units below the working directory, the files that they
+import, and their modules that are on this machine.
+
+No state is read, no provider is started, no program runs, and nothing is
+fetched. docs/lint.md lists the lints with their codes. A comment waives the
+findings of a line: # terrace:ignore CODE reason.`,
+		Examples: []command.Example{
+			{Line: "check -enable=no-type-variable", Text: "Check, and report variables without a type too."},
+			{Line: "check -only=unused-local -fix", Text: "Remove unused local values."},
+			{Line: "check -level=warning -baseline=known.json", Text: "Fail if there are warnings that the baseline does not contain."},
+		},
+		Exits: []command.Exit{{Code: 0, Help: "There is no finding at the level error, or at that of -level."}, {Code: 1, Help: "There is such a finding, or the configuration cannot be read."}},
+		Prepare: func() (flag.Flags, command.Run) {
+			o := &options{level: finding.Error.String()}
+			fs := flag.Flags{
+				flag.Text(&o.baseline, "baseline", "FILE", "Only report findings that this baseline does not contain. It is a file of -baseline-out, or the output of -json.").Completes(flag.Files),
+				flag.Text(&o.baselineOut, "baseline-out", "FILE", "Write the findings to a baseline file. The status is then 0 whatever the findings.").Completes(flag.Files),
+				flag.List(&o.disable, "disable", "CODES", "Turn lints off. Several codes are separated by commas. May be repeated."),
+				flag.List(&o.enable, "enable", "CODES", "Turn lints on. \"all\" means all of them. May be repeated."),
+				flag.Bool(&o.fix, "fix", "Mend the findings that have exactly one fix, if the values stay as they are."),
+				flag.Bool(&o.json, "json", "Produce output in a machine-readable JSON format."),
+				flag.Text(&o.junit, "junit", "FILE", "Write the result as JUnit XML to a file.").Completes(flag.Files),
+				flag.Text(&o.level, "level", "LEVEL", "Fail if there is a finding at this level or above: advice, warning or error."),
+				flag.List(&o.only, "only", "CODES", "Only check these lints. May be repeated."),
+				flag.Text(&o.sarif, "sarif", "FILE", "Write the result as SARIF 2.1.0 to a file.").Completes(flag.Files),
+			}
+			fs = append(append(fs, flags.Markdown(&o.markdown)...), o.units.DeclareFor(false)...)
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if err := o.settle(c); err != nil {
+					return c.UsageError("Failed to parse command-line flags", err.Error())
+				}
+				if len(c.Args) > 0 {
+					return c.UsageError("Too many command line arguments", "The command takes no arguments. It checks the working directory.")
+				}
+				units.WorkIn(c, &o.units)
+				return run(ctx, c, o)
+			}
+		},
+	}
+}
+
+// settle reads the flags that have their own syntax.
+func (o *options) settle(c *command.Call) (err error) {
+	if err := o.units.Settle(c.Env); err != nil {
+		return err
+	}
+	ok := false
+	if o.fail, ok = finding.ParseLevel(o.level); !ok {
+		return fmt.Errorf("-level must be advice, warning or error, not %q", o.level)
+	}
+	split := func(all []string) (out []string) {
+		for _, s := range all {
+			for _, code := range strings.Split(s, ",") {
+				if code = strings.TrimSpace(code); code != "" {
+					out = append(out, code)
+				}
+			}
+		}
+		return out
+	}
+	o.on, err = lint.Select(split(o.only), split(o.enable), split(o.disable))
+	return err
+}
+
+func run(ctx context.Context, c *command.Call, o *options) int {
+	var known format.Baseline
+	if o.baseline != "" {
+		text, err := readfile.Whole(c.ReportPath(o.baseline))
+		if err == nil {
+			known, err = format.ReadBaseline(text)
+		}
+		if err != nil {
+			return c.Fail(diag.Errorf(diag.CodeCLIBaseline, nil, "Invalid baseline", "The baseline %s cannot be read: %s.", o.baseline, diag.Reason(err)))
+		}
+	}
+	r, ds := look(ctx, c, o)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	r.Without(known)
+	if o.fix {
+		n, more := fix(ctx, c, o, r)
+		ds = append(ds, more...)
+		if n > 0 {
+			if r, more = look(ctx, c, o); more.HasErrors() {
+				return c.Fail(more)
+			}
+			r.Without(known)
+			if !o.json {
+				c.Report.Say(fmt.Sprintf("Mended %s.\n", view.Numbered(n, "finding")))
+			}
+		}
+	}
+	if o.json {
+		c.Report.AsideHere(ds)
+	} else {
+		c.Report.Tell(ds)
+	}
+	v := &result{Report: r, c: c, set: sources(c, r)}
+	v.relate()
+	if o.json {
+		if err := format.JSON(c.Stdout, r); err != nil {
+			return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write JSON", "The findings cannot be written: %s.", err))
+		}
+	} else {
+		v.print()
+	}
+	if more := v.files(o); more.HasErrors() {
+		return c.Fail(more)
+	}
+	if ds.HasErrors() || o.baselineOut == "" && r.Worst() >= o.fail {
+		return 1
+	}
+	return 0
+}
+
+// look checks the working directory: its units, or its module if there are none.
+func look(ctx context.Context, c *command.Call, o *options) (*format.Report, diag.List) {
+	var all []*finding.Finding
+	var ds diag.List
+	if overUnits(c, o) {
+		all, ds = lintEstate(ctx, c, o)
+	} else {
+		all, ds = lintDirectory(c, o)
+	}
+	for _, f := range all {
+		f.Message = c.Report.Redactor.Text(f.Message)
+	}
+	var rules []format.Rule
+	for _, r := range lint.Rules() {
+		if o.on[r.Code] {
+			rules = append(rules, format.Rule{Name: r.Code, Finds: strings.ReplaceAll(r.Finds, "`", ""), Level: r.Level})
+		}
+	}
+	return format.New(all, rules), ds
+}
+
+// overUnits reports whether units are checked, and not the configuration of one directory.
+func overUnits(c *command.Call, o *options) bool {
+	return units.IsUnit(c, &o.units.Selection) || !config.IsConfigDir(c.Dir, config.Options{})
+}
+
+// openEstate opens the units below the working directory. No program runs.
+func openEstate(ctx context.Context, c *command.Call, o *options) (*estate.Estate, estate.Options, diag.List) {
+	eo, ds := units.LookOptions(c, &o.units, "plan", nil)
+	if ds.HasErrors() {
+		return nil, eo, ds
+	}
+	eo.Discovery.Generate, eo.Discovery.Overlay = !o.units.NoStackGenerate, &stacks.Overlay{}
+	eo.Discovery.Whole, eo.Checking = true, true
+	eo.Machine.Run = sys.RefusePrograms
+	e, more := units.Open(ctx, c, eo)
+	c.Report.Set.Include(e.Sources())
+	return e, eo, append(ds, more...)
+}
+
+func lintEstate(ctx context.Context, c *command.Call, o *options) ([]*finding.Finding, diag.List) {
+	e, eo, ds := openEstate(ctx, c, o)
+	defer e.Close(ctx)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	l := &lint.Linter{On: o.on, Root: c.Dir}
+	found, more := l.Estate(ctx, e, eo.UnitEnv(c.Dir))
+	return found, slices.Concat(ds, e.Found.Ungenerated, more).Once()
+}
+
+func lintDirectory(c *command.Call, o *options) ([]*finding.Finding, diag.List) {
+	m, ds := config.Load(".", config.Options{FS: c.OnDisk(), Set: c.Report.Set})
+	if ds.HasErrors() {
+		return nil, ds.Errors()
+	}
+	l := &lint.Linter{On: o.on, Root: c.Dir}
+	return l.Module(lint.NewModule(m, c.Path)), nil
+}
+
+// result is a report with the texts of its files.
+type result struct {
+	*format.Report
+	c   *command.Call
+	set *source.Set // by the names that relate gives the files
+}
+
+// sources returns the files of the findings, by the names that are shown.
+func sources(c *command.Call, r *format.Report) *source.Set {
+	set := &source.Set{}
+	for _, f := range r.Findings {
+		for _, at := range []source.Range{f.SetAt, f.Defined, f.RuleAt} {
+			name := shown(c, at.Filename)
+			if at.Filename == "" || set.File(name) != nil {
+				continue
+			}
+			if set.Adopt(name, c.Report.Set, at.Filename); set.File(name) != nil {
+				continue
+			}
+			if text, err := readfile.Whole(at.Filename); err == nil {
+				set.Add(&source.File{Path: name, Bytes: text})
+			}
+		}
+	}
+	return set
+}
+
+// shown returns the name of a file as it is shown: relative to the working directory.
+func shown(c *command.Call, path string) string { return sys.RelativeTo(c.Dir, path) }
+
+// relate replaces the paths in findings by the names that are shown.
+func (v *result) relate() {
+	for _, f := range v.Findings {
+		for _, at := range []*source.Range{&f.SetAt, &f.Defined, &f.RuleAt} {
+			if at.Filename != "" {
+				at.Filename = shown(v.c, at.Filename)
+			}
+		}
+	}
+}
+
+// files writes the files that flags request.
+func (v *result) files(o *options) (ds diag.List) {
+	write := func(name, what string, do func(io.Writer) error) {
+		if name == "" {
+			return
+		}
+		if err := atomicfile.WriteFrom(v.c.ReportPath(name), 0o644, do); err != nil {
+			ds = append(ds, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write file", "The %s could not be written: %s.", what, err)...)
+		}
+	}
+	write(o.sarif, "SARIF file", func(w io.Writer) error { return format.SARIF(w, v.Report, view.Product, workdir.Version) })
+	write(o.junit, "JUnit file", func(w io.Writer) error { return format.JUnit(w, v.Report, o.fail) })
+	write(o.baselineOut, "baseline", func(w io.Writer) error { return format.WriteBaseline(w, v.Report) })
+	if o.markdown.File != "" {
+		ds = append(ds, flags.WriteMarkdown(v.c, o.markdown, v.document())...)
+	}
+	return ds
+}

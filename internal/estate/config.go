@@ -1,0 +1,57 @@
+package estate
+
+import (
+	"context"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// A UnitConfig is the configuration of a unit that is known without outputs.
+type UnitConfig struct {
+	Files  []string      // the files that the unit reads beside its own, absolute
+	Edges  []unit.Edge   // the units that the unit depends on
+	Source *unit.Setting // the source of its module; nil if the module is in the unit's directory
+	Module *config.Module
+	dir    *workcopy.UnitDirectory
+}
+
+// Config returns the configuration of a unit. It fetches nothing and creates no directory.
+func (e *Estate) Config(ctx context.Context, u *discovery.Unit) (*UnitConfig, diag.List) {
+	if u.Broken != nil {
+		return nil, u.Broken
+	}
+	static := e.static
+	t, in := static.Task(ctx), u.In(static)
+	out := &UnitConfig{}
+	var ds, more diag.List
+	out.Files, ds = in.Files(t)
+	out.Edges, more = in.Dependencies(t, nil)
+	ds = append(ds, more...)
+	tf, more := in.Terraform(t)
+	if ds = append(ds, more...); tf != nil {
+		out.Source = tf.Source
+	}
+	if m := e.dirs.Module(t, in); m.Root != nil && m.Dir != nil {
+		out.Module, out.dir = m.Root, m.Dir
+	}
+	return out, ds
+}
+
+// Shared identifies the files of the module. Units with the same files have the same result. It
+// is nil if the module is not on this machine.
+func (c *UnitConfig) Shared() any {
+	if c.dir == nil {
+		return nil
+	}
+	return c.dir.Parsed
+}
+
+// Origin returns the path of a file of the module, and whether the unit generates it.
+func (c *UnitConfig) Origin(name string) (path string, generated bool) {
+	path, layer := c.dir.Origin(name)
+	return path, layer != ""
+}

@@ -1,0 +1,181 @@
+package format
+
+import (
+	"io"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/rules/finding"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// sarifLog, and the types below, are the parts of SARIF 2.1.0 (OASIS) that a check uses.
+type sarifLog struct {
+	Schema  string     `json:"$schema"`
+	Version string     `json:"version"`
+	Runs    []sarifRun `json:"runs"`
+}
+
+type sarifRun struct {
+	Tool       sarifTool     `json:"tool"`
+	ColumnKind string        `json:"columnKind"`
+	Results    []sarifResult `json:"results"`
+}
+
+type sarifTool struct {
+	Driver sarifDriver `json:"driver"`
+}
+
+type sarifDriver struct {
+	Name    string      `json:"name"`
+	Version string      `json:"version,omitempty"`
+	Rules   []sarifRule `json:"rules"`
+}
+
+type sarifRule struct {
+	ID      string       `json:"id"`
+	Short   *sarifText   `json:"shortDescription,omitempty"`
+	Default sarifDefault `json:"defaultConfiguration"`
+}
+
+type sarifDefault struct {
+	Level string `json:"level"`
+}
+
+type sarifText struct {
+	Text string `json:"text"`
+}
+
+type sarifResult struct {
+	RuleID       string             `json:"ruleId"`
+	RuleIndex    int                `json:"ruleIndex"`
+	Kind         string             `json:"kind"`
+	Level        string             `json:"level"`
+	Message      sarifText          `json:"message"`
+	Locations    []sarifLocation    `json:"locations,omitempty"`
+	Related      []sarifLocation    `json:"relatedLocations,omitempty"`
+	Prints       map[string]string  `json:"partialFingerprints"`
+	Suppressions []sarifSuppression `json:"suppressions,omitempty"`
+}
+
+type sarifLocation struct {
+	ID       *int           `json:"id,omitempty"`
+	Physical *sarifPhysical `json:"physicalLocation,omitempty"`
+	Logical  []sarifLogical `json:"logicalLocations,omitempty"`
+	Message  *sarifText     `json:"message,omitempty"`
+}
+
+type sarifPhysical struct {
+	Artifact sarifArtifact `json:"artifactLocation"`
+	Region   sarifRegion   `json:"region"`
+}
+
+type sarifArtifact struct {
+	URI string `json:"uri"`
+}
+
+type sarifRegion struct {
+	StartLine   int `json:"startLine"`
+	StartColumn int `json:"startColumn"`
+	EndLine     int `json:"endLine"`
+	EndColumn   int `json:"endColumn"`
+}
+
+type sarifLogical struct {
+	Name string `json:"fullyQualifiedName"`
+}
+
+type sarifSuppression struct {
+	Kind          string `json:"kind"`
+	Justification string `json:"justification"`
+}
+
+const sarifSchema = "https://json.schemastore.org/sarif-2.1.0.json"
+
+// SARIF writes a report as SARIF 2.1.0. program and version are those of the tool.
+func SARIF(w io.Writer, r *Report, program, version string) error {
+	run := sarifRun{Tool: sarifTool{sarifDriver{Name: program, Version: version, Rules: []sarifRule{}}}, ColumnKind: "unicodeCodePoints", Results: []sarifResult{}}
+	index := map[string]int{}
+	for _, rule := range r.Rules {
+		index[rule.Name] = len(run.Tool.Driver.Rules)
+		x := sarifRule{ID: rule.Name, Default: sarifDefault{sarifLevel(rule.Level)}}
+		if rule.Finds != "" {
+			x.Short = &sarifText{rule.Finds}
+		}
+		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, x)
+	}
+	for i, f := range r.Findings {
+		x := sarifResult{
+			RuleID: f.Rule, RuleIndex: index[f.Rule], Kind: "fail", Level: sarifLevel(f.Level), Message: sarifText{f.Message},
+			Prints: map[string]string{"terrace/v1": r.Prints[i]},
+		}
+		switch f.Verdict { // a level is only allowed for failures
+		case finding.Pass:
+			x.Kind, x.Level = "pass", "none"
+		case finding.Unknown:
+			x.Kind, x.Level = "open", "none"
+		}
+		where := sarifLocation{Physical: physical(f.At())}
+		if name := Subject(f); name != "" {
+			where.Logical = []sarifLogical{{name}}
+		}
+		if where.Physical != nil || where.Logical != nil {
+			x.Locations = []sarifLocation{where}
+		}
+		for _, also := range []struct {
+			at   source.Range
+			text string
+		}{{f.Defined, "declared here"}, {f.RuleAt, "the rule"}} {
+			if p := physical(also.at); p != nil && also.at != f.At() {
+				id := len(x.Related) + 1
+				x.Related = append(x.Related, sarifLocation{ID: &id, Physical: p, Message: &sarifText{also.text}})
+			}
+		}
+		if f.Waived != "" {
+			x.Suppressions = []sarifSuppression{{"inSource", f.Waived}}
+		}
+		run.Results = append(run.Results, x)
+	}
+	return write(w, sarifLog{sarifSchema, "2.1.0", []sarifRun{run}})
+}
+
+func sarifLevel(l finding.Level) string {
+	switch l {
+	case finding.Error:
+		return "error"
+	case finding.Warning:
+		return "warning"
+	}
+	return "note"
+}
+
+func physical(at source.Range) *sarifPhysical {
+	if at.Filename == "" {
+		return nil
+	}
+	u := url.URL{Path: filepath.ToSlash(at.Filename)}
+	if filepath.IsAbs(at.Filename) {
+		u.Scheme = "file"
+		if !strings.HasPrefix(u.Path, "/") {
+			u.Path = "/" + u.Path
+		}
+	}
+	return &sarifPhysical{sarifArtifact{u.String()}, sarifRegion{max(at.Start.Line, 1), max(at.Start.Column, 1), max(at.End.Line, 1), max(at.End.Column, 1)}}
+}
+
+// Subject returns the subject of a finding with its unit, such as "live/vpc: aws_x.y.tags".
+func Subject(f *finding.Finding) string {
+	name := f.Address
+	if f.Path != "" && name != "" {
+		name += "."
+	}
+	name += f.Path
+	switch {
+	case f.Unit == "":
+		return name
+	case name == "":
+		return f.Unit
+	}
+	return f.Unit + ": " + name
+}

@@ -1,0 +1,280 @@
+package lint
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/rules/finding"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
+	"github.com/terrace-iac/terrace/unit/migrate"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Estate returns the findings in the units of an estate and in their modules, if these are on this
+// machine. env is the environment in which the units are evaluated.
+func (l *Linter) Estate(ctx context.Context, e *estate.Estate, env unit.Env) ([]*finding.Finding, diag.List) {
+	all := parallel.Map(len(e.Found.Units), 0, func(i int) *unitFacts { return l.unit(ctx, e, e.Found.Units[i]) })
+	s := &estateLint{l: l, units: all, shared: map[string]bool{}}
+	var ds diag.List
+	for _, u := range all {
+		ds = append(ds, u.ds...)
+		for _, f := range u.files[min(1, len(u.files)):] {
+			s.shared[f.path] = true
+		}
+	}
+	done := map[string]bool{}
+	var out []*finding.Finding
+	for _, u := range all {
+		out = append(out, u.module...)
+		out = append(out, l.selected(s.ofUnit(u), u.files)...)
+		for i, f := range u.files {
+			if done[f.path] {
+				continue
+			}
+			done[f.path] = true
+			name := ""
+			if i == 0 && !s.shared[f.path] {
+				name = u.name
+			}
+			out = append(out, l.selected(ofFile(f, name), []*facts{f})...)
+		}
+	}
+	if l.On[UnusedOutput] {
+		out = append(out, l.selected(s.outputs(), nil)...)
+	}
+	if l.On[IncludeAsImport] {
+		found, more := s.includes(ctx, env)
+		ds = append(ds, more...)
+		out = append(out, found...)
+	}
+	return finding.Sort(out), ds.Once()
+}
+
+// unitFacts are what the rules read of one unit.
+type unitFacts struct {
+	name   string
+	id     string
+	files  []*facts // the unit's file, then the *.hcl files that it reads
+	source *unit.Setting
+	edges  []unit.Edge
+	mod    *Module // nil if the module is not part of the estate, or not on this machine
+	module []*finding.Finding
+	ds     diag.List
+}
+
+// estateLint checks the units of an estate together.
+type estateLint struct {
+	l      *Linter
+	units  []*unitFacts
+	shared map[string]bool // the files that other files import, include or read
+}
+
+func (l *Linter) unit(ctx context.Context, e *estate.Estate, u *discovery.Unit) *unitFacts {
+	out := &unitFacts{name: u.Name, id: u.ID}
+	cfg, ds := e.Config(ctx, u)
+	if out.ds = ds; cfg == nil || ds.HasErrors() {
+		return out
+	}
+	out.source, out.edges = cfg.Source, cfg.Edges
+	paths := []string{u.Path}
+	for _, path := range slices.Sorted(slices.Values(cfg.Files)) {
+		if path != u.Path && strings.HasSuffix(path, ".hcl") {
+			paths = append(paths, path)
+		}
+	}
+	for _, path := range paths {
+		if f := e.Sources().File(path); f != nil {
+			out.files = append(out.files, l.facts(File{Path: path, Text: f.Bytes}))
+		} else if text, err := readfile.Whole(path); err == nil {
+			out.files = append(out.files, l.facts(File{Path: path, Text: text}))
+		}
+	}
+	if src := text(cfg.Source); cfg.Module == nil || remote(src) {
+		return out
+	}
+	m := l.modules.Local(cfg.Shared(), func() (checkedModule, bool) {
+		m := NewModule(cfg.Module, func(name string) string {
+			path, _ := cfg.Origin(name)
+			return path
+		})
+		m.Dir = ""
+		for i := range m.Files {
+			f := &m.Files[i]
+			if _, f.Generated = cfg.Origin(f.Name); m.Dir == "" && !f.Generated {
+				m.Dir = filepath.Dir(f.Path)
+			}
+		}
+		if m.Dir == "" {
+			return checkedModule{m, nil}, true
+		}
+		return checkedModule{m, l.Module(m)}, true
+	})
+	out.mod = m.mod
+	for _, f := range m.found {
+		n := *f
+		if rel, err := filepath.Rel(u.Dir, f.At().Filename); err == nil && filepath.IsLocal(rel) {
+			n.Unit = u.Name
+		}
+		out.module = append(out.module, &n)
+	}
+	return out
+}
+
+// checkedModule is a module of units with its findings.
+type checkedModule struct {
+	mod   *Module
+	found []*finding.Finding
+}
+
+// text returns the value of a setting, or "" if it is not a known string.
+func text(s *unit.Setting) string {
+	if s == nil || s.Value.Type() != cty.String || !s.Value.IsKnown() || s.Value.IsNull() {
+		return ""
+	}
+	v, _ := s.Value.Unmark()
+	return v.AsString()
+}
+
+// remote reports whether the source of a unit's module is no local path.
+func remote(src string) bool {
+	return strings.Contains(src, "::") || strings.Contains(src, "://") || kindOf(src) == "repository"
+}
+
+// ofFile returns the findings that need no other file than f.
+func ofFile(f *facts, name string) []*finding.Finding {
+	var out []*finding.Finding
+	for _, x := range f.found {
+		n := *x
+		n.Unit = name
+		out = append(out, &n)
+	}
+	return out
+}
+
+// ofUnit returns the findings about a unit's own file, and about the source of its module.
+func (s *estateLint) ofUnit(u *unitFacts) (out []*finding.Finding) {
+	report := func(code, address, path string, at source.Range, text, message string, fix ...finding.Edit) {
+		out = append(out, &finding.Finding{
+			Rule: code, Level: rule(code).Level, Verdict: finding.Fail, Message: message, Unit: u.name, Address: address, Path: path, Text: text, SetAt: at, Fix: fix,
+		})
+	}
+	if src := text(u.source); src != "" && u.source.At != nil {
+		if why := unpinnedUnit(src); why != "" {
+			report(UnpinnedModule, "terraform", "source", *u.source.At, "", why)
+		}
+	}
+	if len(u.files) == 0 || u.files[0].body == nil || s.shared[u.files[0].path] {
+		return out
+	}
+	own := u.files[0]
+	for _, b := range own.body.Blocks {
+		switch {
+		case b.Type == "locals" && !own.uses["local"]:
+			for _, a := range inOrder(b.Body) {
+				if !own.uses["local."+a.Name] {
+					report(UnusedLocal, "local."+a.Name, "", a.NameRange, "", fmt.Sprintf("Nothing refers to the local value %q.", a.Name), own.removal(a)...)
+				}
+			}
+		case b.Type == "dependency" && len(b.Labels) == 1:
+			if !slices.ContainsFunc(u.files, func(f *facts) bool {
+				return f.uses["dependency."+b.Labels[0]] || f.uses["dependency"] || f.json || f.body == nil
+			}) {
+				report(UnreadDependency, subject(b), "", b.DefRange(), "", fmt.Sprintf("Nothing reads the outputs of the dependency %q. It only sets the order of the units.", b.Labels[0]))
+			}
+		}
+	}
+	return out
+}
+
+// unpinnedUnit is unpinned for the source of a unit's module.
+func unpinnedUnit(src string) string {
+	if strings.HasPrefix(src, "tfr://") {
+		if _, query, _ := strings.Cut(src, "?"); !strings.Contains("&"+query, "&version=") {
+			return "The module is from a registry, and no version is given."
+		}
+		return ""
+	}
+	if !remote(src) {
+		return ""
+	}
+	return unpinned(src, true)
+}
+
+// outputs returns the outputs that no unit reads.
+func (s *estateLint) outputs() (out []*finding.Finding) {
+	read := map[string]map[string]bool{} // by unit; the output "" means all
+	for _, u := range s.units {
+		for _, d := range u.edges {
+			if read[d.ID] == nil {
+				read[d.ID] = map[string]bool{}
+			}
+			for _, f := range u.files {
+				maps.Copy(read[d.ID], f.outputs)
+				read[d.ID][""] = read[d.ID][""] || f.body == nil
+			}
+		}
+	}
+	byModule := map[*Module][]*unitFacts{}
+	for _, u := range s.units {
+		if u.mod != nil {
+			byModule[u.mod] = append(byModule[u.mod], u)
+		}
+	}
+	for m, users := range byModule {
+		c := &checker{l: s.l, m: m}
+		for name, o := range m.Config.Outputs {
+			if slices.ContainsFunc(users, func(u *unitFacts) bool { return read[u.id][name] || read[u.id][""] }) || c.generated(o.At) {
+				continue
+			}
+			c.report(UnusedOutput, "output."+name, "", o.At, "", fmt.Sprintf("No unit reads the output %q.", name))
+		}
+		out = append(out, c.out...)
+	}
+	return out
+}
+
+// includes returns the include blocks that can be import blocks: those that migrate.Imports
+// rewrites, because every unit that they affect renders as before.
+func (s *estateLint) includes(ctx context.Context, env unit.Env) (out []*finding.Finding, ds diag.List) {
+	byPath := map[string]*unitFacts{}
+	var paths []string
+	for _, u := range s.units {
+		if len(u.files) > 0 && u.files[0].body != nil && slices.ContainsFunc(u.files[0].body.Blocks, func(b *hclsyntax.Block) bool { return b.Type == "include" }) {
+			paths = append(paths, u.files[0].path)
+			byPath[u.files[0].path] = u
+		}
+	}
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	plan, err := migrate.Imports(ctx, env, paths, nil)
+	if err != nil {
+		return nil, diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The check was interrupted.")
+	}
+	for _, change := range plan.Changes {
+		u := byPath[change.Path]
+		if u == nil {
+			continue
+		}
+		for _, b := range u.files[0].body.Blocks {
+			if b.Type == "include" {
+				out = append(out, s.l.selected([]*finding.Finding{{
+					Rule: IncludeAsImport, Level: rule(IncludeAsImport).Level, Verdict: finding.Fail, Unit: u.name, Address: subject(b), SetAt: b.DefRange(),
+					Message: "The include block can be an import block with the same result.",
+				}}, u.files[:1])...)
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,296 @@
+package lint
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	hcljson "github.com/hashicorp/hcl/v2/json"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/internal/lang/hclnative"
+	"github.com/terrace-iac/terrace/internal/rules/finding"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A File is a file to check.
+type File struct {
+	Path      string // absolute
+	Name      string // the name of the file in the ranges of Module.Config
+	Text      []byte
+	Override  bool // an override file
+	Generated bool // written by a generate block; its references count, but it has no findings
+}
+
+// facts are what the rules read of one file. They depend on nothing but the file, so that files
+// that several modules share are read once.
+type facts struct {
+	path  string
+	text  []byte
+	body  *hclsyntax.Body // nil for JSON, and for a file with errors
+	json  bool
+	uses  map[string]bool // the references: "var.a", "local.b", "data.t.n", "t.n", "aws.alias"
+	funcs map[string]bool // the called functions
+	// outputs are the outputs of other units that the file reads. "" means that it reads all.
+	outputs map[string]bool
+	quoted  []quoted
+	// found are the findings that need no other file.
+	found   []*finding.Finding
+	ignores []ignore
+}
+
+// quoted is a text that may be an address in quotes.
+type quoted struct {
+	text, in string // in is the subject that contains the text
+	at       source.Range
+}
+
+// facts returns the facts of a file.
+func (l *Linter) facts(f File) *facts {
+	key := sha256.Sum256(append(fmt.Appendf(nil, "%s\x00%t\x00", f.Path, f.Generated), f.Text...))
+	return l.files.Local(key, func() (*facts, bool) { return read(f), true })
+}
+
+func read(f File) *facts {
+	x := &facts{path: f.Path, text: f.Text, uses: map[string]bool{}, funcs: map[string]bool{}, outputs: map[string]bool{}}
+	if _, deep := source.TooDeep(f.Path, f.Text); deep {
+		return x // loading the file reports this
+	}
+	if strings.HasSuffix(f.Path, ".json") {
+		x.json = true
+		if parsed, _ := hcljson.Parse(f.Text, f.Path); parsed != nil {
+			for _, t := range config.References(parsed.Body) {
+				x.use(t)
+			}
+		}
+		return x
+	}
+	parsed, diags := hclnative.ParseConfig(f.Text, f.Path)
+	if diags.HasErrors() {
+		return x
+	}
+	x.body, _ = parsed.Body.(*hclsyntax.Body)
+	if x.body == nil {
+		return x
+	}
+	x.ignores = ignoresIn(f.Path, f.Text)
+	for _, i := range x.ignores {
+		if i.reason == "" {
+			x.report(IgnoreReason, scope{}, "", i.at, strings.Join(i.codes, ","), "The comment has no effect: terrace:ignore needs the code of a lint and a reason.")
+		}
+	}
+	x.block(x.body, scope{})
+	if f.Generated {
+		x.found, x.quoted = nil, nil
+	}
+	return x
+}
+
+// scope is the position of a body in its file.
+type scope struct {
+	subject string // the address of the block at the top, such as "var.x" or "aws_x.y"
+	typ     string // the type of the block at the top, such as "resource"
+	own     string // a reference that does not count, because the block refers to itself
+	nested  []string
+}
+
+func (x *facts) block(body *hclsyntax.Body, in scope) {
+	for _, a := range inOrder(body) {
+		at := in
+		if in.typ == "locals" && len(in.nested) == 0 {
+			at.subject = "local." + a.Name
+		}
+		x.expression(a, at)
+	}
+	for _, b := range body.Blocks {
+		at := in
+		if in.typ == "" {
+			at.typ, at.subject = b.Type, subject(b)
+			if b.Type == "variable" {
+				at.own = at.subject
+			}
+		} else {
+			at.nested = append(slices.Clone(in.nested), b.Type)
+		}
+		x.block(b.Body, at)
+	}
+}
+
+// subject returns the address of the object that a block declares.
+func subject(b *hclsyntax.Block) string {
+	labels := strings.Join(b.Labels, ".")
+	switch b.Type {
+	case "resource":
+		return labels
+	case "variable":
+		return "var." + labels
+	case "locals", "terraform", "language":
+		return b.Type
+	}
+	if labels == "" {
+		return b.Type
+	}
+	return b.Type + "." + labels
+}
+
+// inOrder returns the attributes of a body in source order.
+func inOrder(b *hclsyntax.Body) []*hclsyntax.Attribute {
+	out := make([]*hclsyntax.Attribute, 0, len(b.Attributes))
+	for _, a := range b.Attributes {
+		out = append(out, a)
+	}
+	slices.SortFunc(out, func(a, b *hclsyntax.Attribute) int { return a.SrcRange.Start.Byte - b.SrcRange.Start.Byte })
+	return out
+}
+
+// use records a reference by its first two or three names.
+func (x *facts) use(t hcl.Traversal) {
+	switch t.RootName() {
+	case "dependency":
+		x.outputs[output(t, 3)] = true
+	case "module":
+		x.outputs[output(t, 2)] = true
+	}
+	name := ""
+	for i, s := range t[:min(len(t), 3)] {
+		switch s := s.(type) {
+		case hcl.TraverseRoot:
+			name = s.Name
+		case hcl.TraverseAttr:
+			name += "." + s.Name
+		case hcl.TraverseIndex:
+			if s.Key.Type() != cty.String {
+				return
+			}
+			name += "." + s.Key.AsString()
+		default:
+			return
+		}
+		if i > 0 {
+			x.uses[name] = true
+		}
+	}
+	if len(t) == 1 {
+		x.uses[name] = true
+	}
+}
+
+// output returns the name of the output that step i of a reference reads, or "".
+func output(t hcl.Traversal, i int) string {
+	if i < len(t) {
+		if s, ok := t[i].(hcl.TraverseIndex); ok && s.Key.Type() == cty.String {
+			return s.Key.AsString()
+		}
+	}
+	return step(t, i)
+}
+
+func (x *facts) source(at source.Range) string { return string(at.SliceBytes(x.text)) }
+
+// report adds a finding of a rule. text identifies the finding in its subject.
+func (x *facts) report(code string, in scope, path string, at source.Range, text, message string, fix ...finding.Edit) {
+	x.found = append(x.found, &finding.Finding{
+		Rule: code, Level: rule(code).Level, Verdict: finding.Fail, Message: message, Address: in.subject, Path: path, Text: text, SetAt: at, Fix: fix,
+	})
+}
+
+// expression checks one attribute and records its references.
+func (x *facts) expression(a *hclsyntax.Attribute, in scope) {
+	for _, t := range a.Expr.Variables() {
+		if in.own != "" && len(t) > 1 && t.RootName()+"."+step(t, 1) == in.own {
+			continue
+		}
+		x.use(t)
+	}
+	path := strings.Join(append(slices.Clone(in.nested), a.Name), ".")
+	if in.typ == "locals" && len(in.nested) == 0 {
+		path = ""
+	}
+	w := &walk{facts: x, in: in, path: path, attr: a}
+	if in.typ == "variable" && a.Name == "default" {
+		w.name = strings.TrimPrefix(in.subject, "var.")
+	} else {
+		w.name = a.Name
+	}
+	w.expression(a.Expr, place{name: w.name, top: true})
+	if in.typ != "variable" || a.Name != "type" {
+		x.quotes(a, in, path)
+	}
+}
+
+// step returns the name of step i of a reference, or "".
+func step(t hcl.Traversal, i int) string {
+	if i < len(t) {
+		switch s := t[i].(type) {
+		case hcl.TraverseRoot:
+			return s.Name
+		case hcl.TraverseAttr:
+			return s.Name
+		}
+	}
+	return ""
+}
+
+// literal returns the text of a quoted string without interpolations, or of a heredoc.
+func literal(x hclsyntax.Expression) (string, bool) {
+	t, ok := x.(*hclsyntax.TemplateExpr)
+	if !ok {
+		return "", false
+	}
+	var b strings.Builder
+	for _, p := range t.Parts {
+		l, ok := p.(*hclsyntax.LiteralValueExpr)
+		if !ok || l.Val.Type() != cty.String || l.Val.IsNull() {
+			return "", false
+		}
+		b.WriteString(l.Val.AsString())
+	}
+	return b.String(), true
+}
+
+// ignore is a comment that waives findings: "terrace:ignore CODE[,CODE] reason".
+type ignore struct {
+	line   int
+	codes  []string
+	reason string
+	at     source.Range
+}
+
+var ignorePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`terrace:ignore\b[ \t]*([A-Za-z0-9_:,.-]*)[ \t]*([^\r\n]*)`)
+})
+
+// ignoresIn returns the comments of a file that waive findings. A comment on a line of its own is
+// about the next line that is no comment, and one after an argument is about its line.
+func ignoresIn(path string, text []byte) (out []ignore) {
+	if !strings.Contains(string(text), "terrace:ignore") {
+		return nil
+	}
+	tokens, _ := hclsyntax.LexConfig(text, path, hcl.InitialPos)
+	for i, t := range tokens {
+		if t.Type != hclsyntax.TokenComment {
+			continue
+		}
+		m := ignorePattern().FindSubmatch(t.Bytes)
+		if m == nil {
+			continue
+		}
+		line := t.Range.Start.Line
+		if i == 0 || tokens[i-1].Range.End.Line < line || tokens[i-1].Range.End.Column == 1 { // the comment is on a line of its own
+			for _, next := range tokens[i+1:] {
+				if next.Type != hclsyntax.TokenComment && next.Type != hclsyntax.TokenNewline {
+					line = next.Range.Start.Line
+					break
+				}
+			}
+		}
+		reason := strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(string(m[2])), "*/"))
+		out = append(out, ignore{line, strings.Split(strings.Trim(string(m[1]), ","), ","), reason, t.Range})
+	}
+	return out
+}
