@@ -2,13 +2,11 @@ package engine
 
 import (
 	"context"
-	"time"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/explanation"
-	"github.com/terrace-iac/terrace/internal/lang/eval"
 	"github.com/terrace-iac/terrace/internal/lang/origin"
 	"github.com/terrace-iac/terrace/internal/lang/outliner"
 	"github.com/terrace-iac/terrace/internal/plan/refactoring"
@@ -45,30 +43,11 @@ type Outlined struct {
 // Outline evaluates the configuration without state and without providers, and returns its content
 // with a fingerprint of each value.
 func (e *Engine) Outline(ctx context.Context, o OutlineOptions) (*Outlined, diag.List) {
-	vars, ds := e.inputsOrUnknown(o.Explain.Variables)
+	schemas, graph := e.schemasWithout(ctx, o.Schema), &demand.Graph{}
+	x, task, ds := e.evaluateAlone(ctx, graph, o.Explain, schemas)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	builtin := e.schemas(ctx, nil)
-	schemas := func(a addr.Provider) *schema.Provider {
-		switch {
-		case a.IsBuiltIn():
-			return builtin(a)
-		case o.Schema != nil:
-			return o.Schema(a)
-		}
-		return nil
-	}
-	o.Explain.State = nil
-	x, _, ds := e.explainer(ctx, o.Explain)
-	if ds.HasErrors() {
-		return nil, ds
-	}
-	in := e.evaluation(vars, time.Time{}, true, false)
-	in.Phase, in.Estimating = outliner.Phase{Schemas: schemas}, true
-	graph := &demand.Graph{}
-	task := graph.Task(ctx)
-	x.Eval, x.Schema = eval.New(graph, in), schemas
 	oo := &outliner.Options{Rename: o.Rename, Moved: o.Moved, Schema: schemas, Given: outliner.Inputs(o.Explain.Unit)}
 	oo.Text = func(at source.Range) []byte {
 		for _, set := range []*source.Set{e.o.Set, o.Explain.UnitSet} {

@@ -27,7 +27,7 @@ func (l *Loader) IsUnitFile(path string) bool {
 	switch {
 	case name == syntax.DefaultName, name == syntax.DefaultJSONName, name == l.env.configName():
 		return true
-	case !strings.HasSuffix(name, ".hcl"), !ordinaryName(name):
+	case !strings.HasSuffix(name, ".hcl"), !OrdinaryName(name):
 		return false
 	}
 	text, err := l.env.readFile(path)
@@ -37,13 +37,14 @@ func (l *Loader) IsUnitFile(path string) bool {
 	return l.file(path, syntax.Language().Unit).Root.First("module") != nil
 }
 
-// ordinaryName reports whether a name is not reserved.
-func ordinaryName(name string) bool {
+// OrdinaryName reports whether the name of a file is not reserved for files of another kind, such as
+// stack files, tests and rules.
+func OrdinaryName(name string) bool {
 	switch name {
 	case syntax.StackName, syntax.ValuesName, syntax.AutoIncludeName, syntax.StackAutoIncludeName:
 		return false
 	}
-	for _, end := range [...]string{".lock.hcl", ".tftest.hcl", ".tofutest.hcl", ".estatetest.hcl", ".tfmock.hcl", ".tofumock.hcl", ".pkr.hcl"} {
+	for _, end := range [...]string{".lock.hcl", ".tftest.hcl", ".tofutest.hcl", ".estatetest.hcl", ".tfmock.hcl", ".tofumock.hcl", ".pkr.hcl", ".rules.hcl", ".policy.hcl", ".rulestest.hcl", ".policytest.hcl"} {
 		if strings.HasSuffix(name, end) {
 			return false
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
 	"github.com/terrace-iac/terrace/internal/estate/inputs"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy"
 	"github.com/terrace-iac/terrace/internal/lang/outliner"
 	"github.com/terrace-iac/terrace/outline"
 	"github.com/terrace-iac/terrace/source"
@@ -124,50 +125,20 @@ func (x *Outlines) unit(ctx context.Context, u *discovery.Unit) *UnitOutline {
 		return out
 	}
 	t, in := x.loader.Task(ctx), u.In(x.loader)
-	static := x.e.static
-	m := x.e.dirs.Module(static.Task(ctx), u.In(static))
 	c := &unitOutliner{x: x, u: u, in: in, t: t, p: outliner.NewUnitPrinter(in.Origin(t), x.text, x.rename)}
 	c.blocks()
 	out.objects = c.out
 
-	o := engine.Options{Dir: u.Dir, Set: &source.Set{}, Sources: &engine.Sources{FS: nothing{}}, Now: x.e.o.Machine.Now, ReadFile: x.e.o.Host.Files().Whole}
-	if m.Dir != nil && m.Root != nil {
-		o.Dir, o.Set, o.Sources = m.Dir.Path, m.Dir.Parsed.Set, &m.Dir.Parsed.Sources
-	}
-	o.ReadState = func(context.Context, engine.ReadStateRequest) (*state.State, diag.List) { return nil, nil } // no state is read
-	values := map[string]engine.InputValue{}
-	if m.Root != nil {
-		given, waits, ds := inputs.Of(t, in, m.Root.Variables)
-		if ds.HasErrors() { // the parts of the unit contain them
-			given = map[string]engine.InputValue{}
-		}
-		other, _ := x.e.runner.Given(t, u, m.Dir, m.Root.Variables)
-		inputs.Override(given, waits, other)
-		for name, v := range given {
-			if v.Text == nil {
-				v.Value = outliner.WithoutIdentities(v.Value)
-			}
-			values[name] = v
-		}
-	}
-	o.Value = engine.Given(values)
-	e, ds := engine.Open(ctx, o)
-	if e == nil || e.Tree() == nil {
-		out.diags = ds.Errors()
+	m, e, explain, ds := x.e.openAlone(ctx, t, u, in, x.show)
+	if e == nil {
+		out.diags = ds
 		return out
 	}
 	out.engine = e
-	show := func(file string) (name, layer string) {
-		if !filepath.IsAbs(file) && m.Dir != nil {
-			file, layer = m.Dir.Origin(file)
-		}
-		return x.show(file), layer
-	}
 	out.Show = func(file string) string {
-		name, _ := show(file)
+		name, _ := explain.Show(file)
 		return name
 	}
-	explain := engine.ExplainOptions{Variables: values, Unit: in.Origin(t), UnitSet: x.loader.Sources(), Show: show}
 	out.again = func(moved func(addr.Instance) addr.Instance) (*engine.Outlined, diag.List) {
 		return e.Outline(ctx, engine.OutlineOptions{Explain: explain, Rename: x.rename, Moved: moved})
 	}
@@ -187,6 +158,46 @@ func (x *Outlines) unit(ctx context.Context, u *discovery.Unit) *UnitOutline {
 		out.outputs = cty.DynamicVal.Mark(outliner.Identity{Name: "the outputs of " + u.Called(), Print: d.Parts[0].Print})
 	}
 	return out
+}
+
+// openAlone opens the module of a unit for an evaluation without state and without providers, with
+// the values that the unit gives. The engine is nil if there are errors; otherwise the caller must
+// close it. If the module is not on this machine, the engine has no configuration and m.Root is nil.
+// show returns the name of a file as it is shown.
+func (e *Estate) openAlone(ctx context.Context, t *demand.Task, u *discovery.Unit, in *unit.Unit, show func(path string) string) (m *workcopy.Module, _ *engine.Engine, explain engine.ExplainOptions, _ diag.List) {
+	m = e.dirs.Module(e.static.Task(ctx), u.In(e.static))
+	o := engine.Options{Dir: u.Dir, Set: &source.Set{}, Sources: &engine.Sources{FS: nothing{}}, Now: e.o.Machine.Now, ReadFile: e.o.Host.Files().Whole}
+	if m.Dir != nil && m.Root != nil {
+		o.Dir, o.Set, o.Sources = m.Dir.Path, m.Dir.Parsed.Set, &m.Dir.Parsed.Sources
+	}
+	o.ReadState = func(context.Context, engine.ReadStateRequest) (*state.State, diag.List) { return nil, nil } // no state is read
+	values := map[string]engine.InputValue{}
+	if m.Root != nil {
+		given, waits, ds := inputs.Of(t, in, m.Root.Variables)
+		if ds.HasErrors() { // the parts of the unit contain them
+			given = map[string]engine.InputValue{}
+		}
+		other, _ := e.runner.Given(t, u, m.Dir, m.Root.Variables)
+		inputs.Override(given, waits, other)
+		for name, v := range given {
+			if v.Text == nil {
+				v.Value = outliner.WithoutIdentities(v.Value)
+			}
+			values[name] = v
+		}
+	}
+	o.Value = engine.Given(values)
+	opened, ds := engine.Open(ctx, o)
+	if opened == nil || opened.Tree() == nil {
+		return m, nil, explain, ds.Errors()
+	}
+	explain = engine.ExplainOptions{Variables: values, Unit: in.Origin(t), UnitSet: e.loader.Sources(), Show: func(file string) (name, layer string) {
+		if !filepath.IsAbs(file) && m.Dir != nil {
+			file, layer = m.Dir.Origin(file)
+		}
+		return show(file), layer
+	}}
+	return m, opened, explain, nil
 }
 
 // text returns the text of a range in a unit file.

@@ -11,11 +11,13 @@ import (
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/base/atomicfile"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/rulecheck"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/cli/view"
@@ -53,6 +55,9 @@ func Command() command.Command {
 root module and the modules that it calls by a local path. In a unit or an
 estate, it checks all units below the working directory, the files that they
 import, and their modules that are on this machine.
+
+Rules in files NAME.rules.hcl are checked too, as far as the files decide
+them: see docs/rules.md.
 
 No state is read, no provider is started, no program runs, and nothing is
 fetched. docs/lint.md lists the lints with their codes. A comment waives the
@@ -171,10 +176,16 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 func look(ctx context.Context, c *command.Call, o *options) (*format.Report, diag.List) {
 	var all []*finding.Finding
 	var ds diag.List
+	var set *rulecheck.Rules
+	if len(o.only) == 0 { // -only names lints
+		if set, ds = rulecheck.Load(c); ds.HasErrors() {
+			return nil, ds
+		}
+	}
 	if overUnits(c, o) {
-		all, ds = lintEstate(ctx, c, o)
+		all, ds = lintEstate(ctx, c, o, set)
 	} else {
-		all, ds = lintDirectory(c, o)
+		all, ds = lintDirectory(ctx, c, o, set)
 	}
 	for _, f := range all {
 		f.Message = c.Report.Redactor.Text(f.Message)
@@ -183,6 +194,11 @@ func look(ctx context.Context, c *command.Call, o *options) (*format.Report, dia
 	for _, r := range lint.Rules() {
 		if o.on[r.Code] {
 			rules = append(rules, format.Rule{Name: r.Code, Finds: strings.ReplaceAll(r.Finds, "`", ""), Level: r.Level})
+		}
+	}
+	if set != nil {
+		for _, r := range set.Rules {
+			rules = append(rules, format.Rule{Name: r.Name, Level: r.Level})
 		}
 	}
 	return format.New(all, rules), ds
@@ -207,7 +223,7 @@ func openEstate(ctx context.Context, c *command.Call, o *options) (*estate.Estat
 	return e, eo, append(ds, more...)
 }
 
-func lintEstate(ctx context.Context, c *command.Call, o *options) ([]*finding.Finding, diag.List) {
+func lintEstate(ctx context.Context, c *command.Call, o *options, set *rulecheck.Rules) ([]*finding.Finding, diag.List) {
 	e, eo, ds := openEstate(ctx, c, o)
 	defer e.Close(ctx)
 	if ds.HasErrors() {
@@ -215,16 +231,42 @@ func lintEstate(ctx context.Context, c *command.Call, o *options) ([]*finding.Fi
 	}
 	l := &lint.Linter{On: o.on, Root: c.Dir}
 	found, more := l.Estate(ctx, e, eo.UnitEnv(c.Dir))
+	if set != nil {
+		res, errs := set.Estate(ctx, e, nil)
+		found, more = append(found, res.Findings...), slices.Concat(more, errs, res.Diags)
+	}
 	return found, slices.Concat(ds, e.Found.Ungenerated, more).Once()
 }
 
-func lintDirectory(c *command.Call, o *options) ([]*finding.Finding, diag.List) {
+func lintDirectory(ctx context.Context, c *command.Call, o *options, set *rulecheck.Rules) ([]*finding.Finding, diag.List) {
 	m, ds := config.Load(".", config.Options{FS: c.OnDisk(), Set: c.Report.Set})
 	if ds.HasErrors() {
 		return nil, ds.Errors()
 	}
 	l := &lint.Linter{On: o.on, Root: c.Dir}
-	return l.Module(lint.NewModule(m, c.Path)), nil
+	found := l.Module(lint.NewModule(m, c.Path))
+	if set == nil {
+		return found, nil
+	}
+	loaded, ds := load(ctx, c)
+	if loaded == nil {
+		return nil, ds.Errors()
+	}
+	defer loaded.Close()
+	res, more := set.Directory(ctx, loaded.Engine, engine.ExplainOptions{Variables: loaded.Vars}, nil)
+	return append(found, res.Findings...), append(more, res.Diags...)
+}
+
+// load loads the configuration of the working directory. Modules that are not installed are left
+// out. The caller must close the result, which is nil if there are errors.
+func load(ctx context.Context, c *command.Call) (*workdir.Loaded, diag.List) {
+	d := c.Directory.In(c.Dir, c.Env, nil)
+	d.Set = &source.Set{}
+	loaded, ds := workdir.Load(ctx, d, workdir.LoadOptions{Partial: true})
+	if loaded == nil {
+		loaded, ds = workdir.Load(ctx, d, workdir.LoadOptions{Partial: true, RootOnly: true})
+	}
+	return loaded, ds
 }
 
 // result is a report with the texts of its files.

@@ -16,7 +16,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/rules/finding"
 	"github.com/terrace-iac/terrace/internal/rules/format"
-	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/outline"
 	"github.com/terrace-iac/terrace/source"
 )
@@ -205,12 +204,7 @@ func equal(before, after map[string]*outline.Outline) bool {
 func outlines(ctx context.Context, c *command.Call, o *options) (map[string]*outline.Outline, diag.List) {
 	out := map[string]*outline.Outline{}
 	if !overUnits(c, o) {
-		d := c.Directory.In(c.Dir, c.Env, nil)
-		d.Set = &source.Set{}
-		loaded, ds := workdir.Load(ctx, d, workdir.LoadOptions{Partial: true})
-		if loaded == nil {
-			loaded, ds = workdir.Load(ctx, d, workdir.LoadOptions{Partial: true, RootOnly: true})
-		}
+		loaded, ds := load(ctx, c)
 		if loaded == nil {
 			return nil, ds.Errors()
 		}

@@ -145,7 +145,7 @@ func runApply(ctx context.Context, c *command.Call, o *applyOptions) int {
 		if r.options.Mode == plan.Destroy && slices.ContainsFunc(ds.Errors(), unlessPrevented) { // do not show an incomplete list of objects to destroy
 			p = nil
 		}
-		ds = append(ds, r.showPlan(ctx, p)...)
+		ds = slices.Concat(ds, r.showPlan(ctx, p), r.checkRules(ctx, p))
 		if ds.HasErrors() || p == nil || o.Approved || !p.HasChanges() || p.OnlyMoves() {
 			return true, ds
 		}

@@ -49,7 +49,8 @@ func applyFile(ctx context.Context, c *command.Call, o *applyOptions) int {
 	}
 	r.ready()
 	r.op.Values, r.options.Mode = given, f.Plan.Mode
-	return r.apply(ctx, o, workdir.Want{Saved: f.Plan, Apply: true}, func(_ context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
+	return r.apply(ctx, o, workdir.Want{Saved: f.Plan, Apply: true}, func(ctx context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
+		ds = append(ds, r.checkRules(ctx, p)...)
 		if !ds.HasErrors() {
 			r.Report.Stream.Changes(p)
 		}

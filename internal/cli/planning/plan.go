@@ -124,6 +124,7 @@ func runPlan(ctx context.Context, c *command.Call, o *Flags) int {
 					f = r.encode(p)
 				}
 			})
+			shown = append(shown, r.checkRules(ctx, p)...)
 			r.Report.Tell(append(ds, shown...))
 			if p != nil && o.Markdown.File != "" {
 				comment.Plan(p, r.Engine.Root().Variables, r.Schemas(ctx))
@@ -133,7 +134,7 @@ func runPlan(ctx context.Context, c *command.Call, o *Flags) int {
 				written = append(written, view.WriteOrigins(r.ReportPath(o.Origins), map[string]any{"format_version": "1.0", "changes": view.Origins(p)})...)
 			}
 			r.Report.Tell(written)
-			failed = slices.Concat(ds, r.afterPlan(p, o, f), written).HasErrors()
+			failed = slices.Concat(ds, shown, r.afterPlan(p, o, f), written).HasErrors()
 			return false, nil
 		},
 	})

@@ -57,6 +57,7 @@ type estateRun struct {
 	halt     halt
 	shown    display
 	kept     *savedplan.Files
+	ruled    ruled
 	page     planpage.Pager
 	// whole means that the run includes all units below the working directory.
 	whole   bool
@@ -264,7 +265,7 @@ func (r *estateRun) dispatch(ctx context.Context) int {
 	if r.name == "output" {
 		return r.outputs(ctx)
 	}
-	if ds := r.estate.Check(ctx, r.f.Strict); ds.HasErrors() {
+	if ds := append(r.estate.Check(ctx, r.f.Strict), r.loadRules()...); ds.HasErrors() {
 		return r.failEstate(r.estate, ds)
 	}
 	var once sync.Once
@@ -292,6 +293,10 @@ func (r *estateRun) dispatch(ctx context.Context) int {
 			return 0
 		}
 		r.shown.summary.Plans(results)
+		if !r.checkRules(ctx, results) {
+			r.end(results)
+			return 1
+		}
 		if ds := r.keep(ctx, results); ds.HasErrors() {
 			r.Report.Tell(ds)
 			r.end(results)

@@ -24,7 +24,18 @@ func (r *estateRun) apply(ctx context.Context) int {
 		return r.end(r.run(ctx, estate.Apply, r.saved.Approvals()))
 	}
 	if r.approved() {
-		return r.end(r.run(ctx, estate.Apply, nil))
+		if r.ruled.rules == nil {
+			return r.end(r.run(ctx, estate.Apply, nil))
+		}
+		results := r.run(ctx, estate.Plan, nil) // rules about the whole estate need all plans
+		if worst(results) != 0 && !unitview.Changes(results) {
+			return r.end(results)
+		}
+		if !r.checkRules(ctx, results) {
+			r.end(results)
+			return 1
+		}
+		return r.end(r.run(ctx, estate.Apply, saved.Approve(results)))
 	}
 	if r.f.Detach {
 		return r.failEstate(r.estate, diag.Errorf(diag.CodeCLINotApproved, nil, "Approval required", "Nobody can be asked for approval once the command has ended. Use -auto-approve with --detach, or apply a saved plan."))
@@ -34,6 +45,10 @@ func (r *estateRun) apply(ctx context.Context) int {
 	}
 	results := r.run(ctx, estate.Plan, nil)
 	r.shown.summary.Plans(results)
+	if !r.checkRules(ctx, results) {
+		r.end(results)
+		return 1
+	}
 	if code := worst(results); code != 0 || !unitview.Changes(results) || slices.ContainsFunc(results, func(x *estate.Result) bool { return x.Status == estate.EarlyExit }) {
 		return r.end(results)
 	}

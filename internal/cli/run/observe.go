@@ -34,11 +34,12 @@ type reporter struct {
 	shown           *display
 	page            *planpage.Pager
 	kept            *savedplan.Files
+	ruled           *ruled
 }
 
 // reporter returns a reporter for an operation of the run.
 func (r *estateRun) reporter(op estate.Op) *reporter {
-	return &reporter{Call: r.Call, command: r.name, op: op, destroy: r.op.Plan.Mode == plan.Destroy, reveal: r.op.Reveal, causes: r.op.Plan.Causes, estate: r.estate, shown: &r.shown, page: &r.page, kept: r.kept}
+	return &reporter{Call: r.Call, command: r.name, op: op, destroy: r.op.Plan.Mode == plan.Destroy, reveal: r.op.Reveal, causes: r.op.Plan.Causes, estate: r.estate, shown: &r.shown, page: &r.page, kept: r.kept, ruled: &r.ruled}
 }
 
 // observer returns the observer that reports the progress of the run.
@@ -73,6 +74,7 @@ func (t runObserver) Event(e event.Event) {
 
 func (t runObserver) Planned(u *estate.Unit, e *engine.Engine, p *plan.Plan) {
 	if t.op == estate.Plan {
+		t.ruled.take(u, p)
 		t.planned(t.ctx, u, e, p)
 	} else {
 		t.streamOf(u.Name).Plan(p)

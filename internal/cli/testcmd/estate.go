@@ -110,18 +110,23 @@ func (x estateProgram) Write(name, text string) error {
 	return atomicfile.Write(x.Path(name), []byte(text), 0o644)
 }
 
-// units reports a run of units.
-func (p *printer) units(f *testfile.Estate, r *estatetest.Result) {
-	where := f.Name + ": run " + r.Run.Name
+// outcome reports the status of a run.
+func (p *printer) outcome(file, run string, status testrun.Status) {
+	where := file + ": run " + run
 	if h := p.Report.Human; h != nil {
 		h.Say(where + "... ")
-		p.status(r.Status)
+		p.status(status)
 		h.Say("\n")
 	}
-	p.Report.Stream.Typed(where+"... "+word(r.Status), "test_run", map[string]any{
-		"@testfile": f.Name, "@testrun": r.Run.Name,
-		"test_run": map[string]any{"path": f.Name, "run": r.Run.Name, "status": string(r.Status)},
+	p.Report.Stream.Typed(where+"... "+word(status), "test_run", map[string]any{
+		"@testfile": file, "@testrun": run,
+		"test_run": map[string]any{"path": file, "run": run, "status": string(status)},
 	})
+}
+
+// units reports a run of units.
+func (p *printer) units(f *testfile.Estate, r *estatetest.Result) {
+	p.outcome(f.Name, r.Run.Name, r.Status)
 	set := p.Report.Set
 	if r.Estate != nil {
 		for _, m := range r.Diags { // messages about unit files

@@ -21,6 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/rulecheck"
 	"github.com/terrace-iac/terrace/internal/estate/request"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
@@ -45,7 +46,8 @@ In a unit's directory, and with run --all, they are the tests of the unit's
 module, and the inputs of the unit are values of its variables.
 
 Files NAME.estatetest.hcl test the units below the directory: all providers are
-mocked, and all states live in memory.`,
+mocked, and all states live in memory. Files NAME.rulestest.hcl and
+NAME.policytest.hcl test the rules of the directory with given values.`,
 		Examples: []command.Example{
 			{Line: "test -filter=tests/network.tftest.hcl -verbose", Text: "Run one file, and show the plan or the state of each run."},
 			{Line: "test -junit-xml=report.xml", Text: "Write a report that CI systems read."},
@@ -92,18 +94,24 @@ type options struct {
 func run(ctx context.Context, c *command.Call, o *options) int {
 	files, ds := testrun.Load(c.OnDisk(), o.directory, c.Report.Set)
 	estates, more := loadEstates(c, o.filters)
+	ds = append(ds, more...)
+	ruled, more := rulecheck.Test(ctx, c, func(name string) bool { return len(o.filters) == 0 || slices.Contains(o.filters, name) })
 	if ds = append(ds, more...); ds.HasErrors() {
 		return c.Fail(ds)
 	}
 	var results []*testrun.Result
 	code := 0
-	if len(estates) == 0 || len(files) > 0 {
+	if len(estates)+len(ruled) == 0 || len(files) > 0 {
 		results, code = runModule(ctx, c, o, files, ds)
 	} else {
 		c.Report.Tell(ds)
 	}
 	if len(estates) > 0 {
 		more, status := runEstates(ctx, c, o, estates)
+		results, code = append(results, more...), max(code, status)
+	}
+	if len(ruled) > 0 {
+		more, status := reportRules(c, o, ruled)
 		results, code = append(results, more...), max(code, status)
 	}
 	if o.junit != "" {

@@ -187,9 +187,10 @@ const packageOrder = `
 
 	addr, source < outline;
 	internal/lang/eval, schema, explanation, outline < internal/lang/outliner;
+	internal/lang/origin < internal/lang/subject;
 
 	# the facade never imports unit.
-	internal/plan/planner, internal/plan/apply, internal/provider/provisioner, internal/plan/validate, internal/plan/planfile, internal/plan/relevantattrs, internal/lang/origin, internal/lang/outliner, internal/state/store/local,
+	internal/plan/planner, internal/plan/apply, internal/provider/provisioner, internal/plan/validate, internal/plan/planfile, internal/plan/relevantattrs, internal/lang/origin, internal/lang/outliner, internal/lang/subject, internal/state/store/local,
 	  internal/provider/builtin, internal/provider/manager, internal/provider/install,
 	  internal/provider/rpc, internal/net/registry
 	< engine;
@@ -237,6 +238,7 @@ const packageOrder = `
 	internal/estate/discovery/git < internal/estate/revision;
 	internal/estate < internal/estate/affected;
 	source < internal/rules/finding;
+	internal/rules/finding, internal/lang/subject, plan < internal/rules;
 	internal/rules/finding < internal/rules/format;
 	internal/estate, unit/migrate, internal/rules/finding < internal/rules/lint;
 	internal/plan/planjson, diag, schema < internal/cli/view;
@@ -258,6 +260,7 @@ const packageOrder = `
 	internal/state/backend/tfe, internal/cli/project < internal/cli/remoterun;
 	internal/cli/project < internal/cli/output, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/login, internal/cli/version, internal/cli/workspace;
+	internal/rules, internal/cli/project, internal/estate < internal/cli/rulecheck;
 	internal/estate/affected, internal/estate/revision, internal/estate/modules, internal/cli/initialize, internal/cli/unitflags < internal/cli/units;
 	internal/state/backend/doctor, internal/cli/units < internal/cli/backendcmd;
 	internal/base/digraph, internal/cli/units < internal/cli/inspect;
@@ -270,8 +273,8 @@ const packageOrder = `
 	internal/cli/planhtml, internal/cli/savedplan, internal/cli/unitview < internal/cli/planpage;
 	internal/cli/units, internal/cli/planpage < internal/cli/affected;
 	internal/cli/planpage, internal/cli/remoterun < internal/cli/show;
-	internal/cli/planpage, internal/cli/remoterun, internal/cli/affected < internal/cli/planning;
-	internal/cli/units, internal/rules/lint, internal/rules/format < internal/cli/check;
+	internal/cli/planpage, internal/cli/remoterun, internal/cli/affected, internal/cli/rulecheck < internal/cli/planning;
+	internal/cli/units, internal/cli/rulecheck, internal/rules/lint, internal/rules/format < internal/cli/check;
 	internal/estate/placement, internal/cli/units, internal/cli/planpage, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/testrun/testfile < internal/cli/run;
 	internal/cli/run < internal/cli/stack;
 	internal/estate, internal/cli/project < internal/cli/help;
@@ -282,7 +285,7 @@ const packageOrder = `
 	internal/cli/project, internal/plan/depgraph < internal/cli/graph;
 	internal/cli/command < internal/cli/execcmd;
 	internal/estate, internal/testrun, internal/base/textdiff < internal/estate/estatetest;
-	internal/estate/estatetest, internal/cli/units < internal/cli/testcmd;
+	internal/estate/estatetest, internal/cli/rulecheck, internal/cli/units < internal/cli/testcmd;
 	internal/cli/flags, internal/lang/format, internal/base/textdiff < internal/cli/fmtcmd;
 	internal/net/otlp, internal/cli/units < internal/cli/measure;
 	internal/cli/affected, internal/cli/check, internal/cli/backendcmd, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,

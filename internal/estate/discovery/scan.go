@@ -114,10 +114,7 @@ func (f *finding) clashes(lenient bool) diag.List {
 }
 
 func isCandidate(name string) bool {
-	if !strings.HasSuffix(name, ".hcl") || strings.HasPrefix(name, ".") {
-		return false
-	}
-	return name != unit.ValuesName && name != unit.AutoIncludeName && name != unit.StackAutoIncludeName && !strings.HasSuffix(name, ".tftest.hcl") && !strings.HasSuffix(name, ".tofutest.hcl") && !strings.HasSuffix(name, ".estatetest.hcl")
+	return strings.HasSuffix(name, ".hcl") && (name == unit.StackName || unit.OrdinaryName(name))
 }
 
 // holdsModule reports whether a file has a module block at the start of a line. It only searches

@@ -215,10 +215,10 @@ func namedItems(v cty.Value) cty.Value {
 func secretStep(s cty.PathStep) bool {
 	switch s := s.(type) {
 	case cty.GetAttrStep:
-		return secretName(s.Name)
+		return SecretName(s.Name)
 	case cty.IndexStep:
 		key, _ := s.Key.Unmark()
-		return key.IsKnown() && !key.IsNull() && key.Type() == cty.String && secretName(key.AsString())
+		return key.IsKnown() && !key.IsNull() && key.Type() == cty.String && SecretName(key.AsString())
 	}
 	return false
 }
@@ -242,7 +242,7 @@ func (r *replay) named(c cursor) {
 		}
 		for _, it := range obj.Items {
 			key, diags := it.KeyExpr.Value(nil)
-			if diags.HasErrors() || !key.IsKnown() || key.IsNull() || key.Type() != cty.String || !secretName(key.AsString()) {
+			if diags.HasErrors() || !key.IsKnown() || key.IsNull() || key.Type() != cty.String || !SecretName(key.AsString()) {
 				continue
 			}
 			if v, ds := r.in.eval(c.f, it.ValueExpr); !ds.HasErrors() { // fails if it contains variables of a for expression

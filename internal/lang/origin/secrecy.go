@@ -151,8 +151,8 @@ var secretWords = []string{
 	"access_key", "accesskey", "api_key", "apikey", "account_key", "auth_key", "shared_key", "connection_string",
 }
 
-// secretName reports whether a name suggests a secret.
-func secretName(name string) bool {
+// SecretName reports whether a name suggests a secret.
+func SecretName(name string) bool {
 	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
 	return slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(name, w) })
 }
@@ -163,7 +163,7 @@ func (g guard) secret(path []step) bool {
 	case g.block != nil:
 		return secretInBlock(g.block, path)
 	case g.byName:
-		return slices.ContainsFunc(path, func(s step) bool { return s.key.Type() == cty.String && secretName(s.name()) })
+		return slices.ContainsFunc(path, func(s step) bool { return s.key.Type() == cty.String && SecretName(s.name()) })
 	}
 	return false
 }
@@ -429,7 +429,7 @@ func holdsItem(x hcl.Expression) bool {
 				}
 				for _, it := range obj.Items {
 					key, diags := it.KeyExpr.Value(nil)
-					found = found || !diags.HasErrors() && key.IsKnown() && !key.IsNull() && key.Type() == cty.String && secretName(key.AsString())
+					found = found || !diags.HasErrors() && key.IsKnown() && !key.IsNull() && key.Type() == cty.String && SecretName(key.AsString())
 				}
 				return nil
 			})

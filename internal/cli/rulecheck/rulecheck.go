@@ -1,0 +1,191 @@
+// Package rulecheck checks the rules of a working directory for commands.
+//
+// Main types: Rules, the rules that apply to a directory. The one rule: rules are read from the
+// nearest directory that has any, up to the root of the repository, so that the directory in which
+// a command runs does not change which rules apply.
+package rulecheck
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/explanation"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
+	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/rules"
+	"github.com/terrace-iac/terrace/internal/rules/finding"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Rules are the rules that apply to the working directory of a call.
+type Rules struct {
+	*rules.Set
+	call *command.Call
+	dir  string // directory of the files with rules
+}
+
+// Load reads the rules that apply to the working directory. The result is nil if there are none.
+func Load(c *command.Call) (*Rules, diag.List) {
+	start := cmp.Or(c.UnitDir, c.Dir)
+	for dir := start; ; dir = filepath.Dir(dir) {
+		texts, ds := read(c, dir, rules.IsFile)
+		if ds.HasErrors() {
+			return nil, ds
+		}
+		if len(texts) > 0 {
+			set, ds := rules.Parse(texts, c.Report.Set)
+			return &Rules{Set: set, call: c, dir: dir}, ds
+		}
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil || filepath.Dir(dir) == dir {
+			return nil, nil
+		}
+	}
+}
+
+// read reads the files of a directory whose names are wanted, sorted by name.
+func read(c *command.Call, dir string, wanted func(name string) bool) (out []rules.Text, ds diag.List) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil // a parent that cannot be read has no rules
+	}
+	for _, e := range entries { // sorted by name
+		if e.IsDir() || !wanted(e.Name()) {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		text, err := c.Files.Whole(path)
+		if err != nil {
+			ds = append(ds, diag.Errorf(diag.CodeConfigReadFile, nil, "Failed to read file", "The file %q cannot be read: %s.", e.Name(), err)...)
+			continue
+		}
+		out = append(out, rules.Text{Name: filepath.ToSlash(sys.RelativeTo(c.Dir, path)), Text: text})
+	}
+	return out, ds
+}
+
+func (r *Rules) checker(ctx context.Context, planned bool) *rules.Checker {
+	return rules.NewChecker(ctx, r.Set, rules.Options{
+		Planned: planned, Now: r.call.Now(), ReadFile: r.call.Files.Whole, Base: func(string) string { return r.dir },
+	})
+}
+
+// Test runs the tests of rules in the working directory whose files are wanted, with the rules that
+// apply to it. The result is nil if there are none.
+func Test(ctx context.Context, c *command.Call, wanted func(name string) bool) ([]*rules.TestFile, diag.List) {
+	files, ds := read(c, c.Dir, func(name string) bool { return rules.IsTest(name) && wanted(name) })
+	if ds.HasErrors() || len(files) == 0 {
+		return nil, ds
+	}
+	r, ds := Load(c)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	if r == nil {
+		r = &Rules{Set: &rules.Set{}, call: c, dir: c.Dir}
+	}
+	return rules.Test(ctx, r.Set, files, rules.Options{Now: c.Now(), ReadFile: c.Files.Whole, Base: func(string) string { return r.dir }}, c.Report.Set), ds
+}
+
+// Directory checks the rules for the configuration of one directory, or of one unit. explain contains
+// the values of its variables. p is its plan, or nil.
+func (r *Rules) Directory(ctx context.Context, e *engine.Engine, explain engine.ExplainOptions, p *plan.Plan) (rules.Result, diag.List) {
+	o := engine.SubjectOptions{Explain: explain, Wants: r.Wants}
+	if p != nil {
+		o.Schema = func(a addr.Provider) *schema.Provider {
+			s, ds := e.Schema(ctx, a)
+			if ds.HasErrors() {
+				return nil
+			}
+			return s
+		}
+	}
+	found, ds := e.Subjects(ctx, o)
+	if ds.HasErrors() {
+		return rules.Result{}, ds
+	}
+	u := &rules.Unit{Meta: map[string]cty.Value{"name": cty.StringVal("")}, Subjects: found.All}
+	if r.call.UnitDir != "" {
+		u.Name = filepath.ToSlash(sys.RelativeTo(r.dir, r.call.UnitDir))
+		u.Meta["name"] = cty.StringVal(u.Name)
+	}
+	u.Explain = func(address string) *explanation.Explanation {
+		x, ds := found.Explain(address)
+		if ds.HasErrors() {
+			return nil
+		}
+		return x
+	}
+	if p != nil {
+		u.Subjects = rules.Planned(u.Subjects, p, r.Wants)
+	}
+	c := r.checker(ctx, p != nil)
+	c.Add(u)
+	return c.Finish(), nil
+}
+
+// Estate checks the rules for the units of an estate. plans contains the plans of units; nil means
+// that there is no plan.
+func (r *Rules) Estate(ctx context.Context, e *estate.Estate, plans map[*discovery.Unit]*plan.Plan) (rules.Result, diag.List) {
+	show := func(file string) string {
+		if filepath.IsAbs(file) {
+			file = sys.RelativeTo(r.call.Dir, file)
+		}
+		return filepath.ToSlash(file)
+	}
+	prefix := filepath.ToSlash(sys.RelativeTo(r.dir, e.Found.Root()))
+	c, all := r.checker(ctx, plans != nil), e.Subjects(r.Wants, show, prefix)
+	units := e.Found.Units
+	messages := parallel.Map(len(units), 0, func(i int) diag.List {
+		u := units[i]
+		found, ds := all.Of(ctx, u)
+		if ds.HasErrors() {
+			return ds
+		}
+		subjects := found.All
+		if p := plans[u]; p != nil {
+			subjects = rules.Planned(subjects, p, r.Wants)
+		}
+		c.Add(&rules.Unit{Name: found.Name, Meta: found.Meta, Subjects: subjects, Explain: found.Explain})
+		return nil
+	})
+	return c.Finish(), slices.Concat(messages...).Once()
+}
+
+// Messages returns the failed rules of a result as messages: errors, and warnings for warnings and
+// advice. Failures with a recorded exception, and rules that are not known yet, have none.
+func Messages(res rules.Result) diag.List {
+	var out diag.List
+	for _, f := range res.Findings {
+		if !f.Counts() {
+			continue
+		}
+		at, about := f.At(), f.Address
+		if f.Unit != "" && f.Unit != f.Address {
+			about = f.Unit + " " + about
+		}
+		if about != "" {
+			about = " for " + about
+		}
+		if f.Level == finding.Error {
+			out = append(out, diag.Errorf(diag.CodeRulesFailed, &at, "Rule failed", "%s\n\nThe rule %q failed%s.", f.Message, f.Rule, about)...)
+			continue
+		}
+		summary := "Rule failed"
+		if f.Level == finding.Advice {
+			summary = "Advice of a rule"
+		}
+		out = append(out, diag.Warnf(diag.CodeRulesFailed, &at, summary, "%s\n\nThe rule %q failed%s.", f.Message, f.Rule, about)...)
+	}
+	return append(out, res.Diags...)
+}

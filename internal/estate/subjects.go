@@ -1,0 +1,232 @@
+package estate
+
+import (
+	"context"
+	"path"
+	"sync"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/demand"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/explanation"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
+	"github.com/terrace-iac/terrace/internal/base/value"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy"
+	"github.com/terrace-iac/terrace/internal/lang/origin"
+	"github.com/terrace-iac/terrace/internal/lang/subject"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Subjects computes the objects of an estate about which rules are written, without state and
+// providers. Known outputs pass from unit to unit. Its methods may be called concurrently.
+type Subjects struct {
+	e      *Estate
+	loader *unit.Loader
+	wants  func(subject.Kind, string) bool
+	show   func(path string) string
+	prefix string
+	done   parallel.Cache[string, *UnitSubjects]
+}
+
+// Subjects returns the subjects of the estate's units. wants reports whether a subject is wanted, by
+// its kind and name. show returns the name of a file as it is shown. prefix is the path of the
+// estate's root in the names of units, or "".
+func (e *Estate) Subjects(wants func(subject.Kind, string) bool, show func(string) string, prefix string) *Subjects {
+	x := &Subjects{e: e, wants: wants, show: show, prefix: prefix}
+	x.loader = e.loader.WithOutputs(x.outputs)
+	return x
+}
+
+// UnitSubjects are the subjects of one unit and its module.
+type UnitSubjects struct {
+	Name string // with the prefix
+	Meta map[string]cty.Value // facts about the unit
+	All  []*subject.Subject
+	// Explain returns the explanation of the value at an address, or nil if there is none. The first
+	// call evaluates the unit again. It must not be called concurrently.
+	Explain func(address string) *explanation.Explanation
+	outputs cty.Value
+	diags   diag.List
+}
+
+// Of returns the subjects of a unit. A unit with errors has none.
+func (x *Subjects) Of(ctx context.Context, u *discovery.Unit) (*UnitSubjects, diag.List) {
+	out, err := x.done.Do(ctx, u.ID, func() (*UnitSubjects, bool) { return x.unit(ctx, u), true })
+	if err != nil {
+		return &UnitSubjects{}, diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The check was interrupted.")
+	}
+	return out, out.diags
+}
+
+// outputs implements unit.OutputsFunc.
+func (x *Subjects) outputs(t *demand.Task, target string, at source.Range) (cty.Value, bool, diag.List) {
+	u := x.e.Found.ByID(target)
+	if u == nil && !stacks.Is(x.loader, target) {
+		u, _ = x.e.reader.Outside(t, target, at)
+	}
+	if u == nil || u.Broken != nil {
+		return cty.DynamicVal, true, nil
+	}
+	o, _ := x.Of(t.Context(), u)
+	return o.outputs, o.outputs != cty.NilVal && o.outputs.IsKnown(), nil
+}
+
+// unit computes the subjects of a unit.
+func (x *Subjects) unit(ctx context.Context, u *discovery.Unit) *UnitSubjects {
+	out := &UnitSubjects{outputs: cty.DynamicVal}
+	if u.Broken != nil {
+		out.diags = u.Broken
+		return out
+	}
+	t, in := x.loader.Task(ctx), u.In(x.loader)
+	m, e, explain, ds := x.e.openAlone(ctx, t, u, in, x.show)
+	if e == nil {
+		out.diags = ds
+		return out
+	}
+	defer e.Close()
+	found, ds := e.Subjects(ctx, engine.SubjectOptions{Explain: explain, Wants: x.wants})
+	if ds.HasErrors() {
+		out.diags = ds
+		return out
+	}
+	c := &unitCollector{x: x, u: u, in: in, t: t, m: m, out: out}
+	c.unit()
+	out.All = append(out.All, found.All...)
+	if m.Root != nil && (len(u.NeededBy) > 0 || u.Outside || x.e.Found.ByID(u.ID) == nil) {
+		values := map[string]cty.Value{}
+		for name, d := range m.Root.Outputs {
+			if d.Ephemeral {
+				continue
+			}
+			v := found.Output(name)
+			if bare, _ := v.Unmark(); bare.IsKnown() && bare.IsNull() {
+				continue // state does not keep null outputs
+			}
+			values[name] = hidden(v, d.Sensitive)
+		}
+		out.outputs = cty.ObjectVal(values)
+	}
+	again := sync.OnceValue(func() *engine.Subjects {
+		_, e, explain, _ := x.e.openAlone(ctx, t, u, in, x.show)
+		if e == nil {
+			return nil
+		}
+		defer e.Close()
+		s, _ := e.Subjects(ctx, engine.SubjectOptions{Explain: explain, Wants: func(subject.Kind, string) bool { return false }})
+		return s
+	})
+	unitOrigin := &origin.Explainer{Set: x.loader.Sources(), Unit: in.Origin(t), Show: explain.Show}
+	out.Explain = func(address string) *explanation.Explanation {
+		if len(address) > 7 && address[:7] == "inputs." {
+			if found, ds := unitOrigin.Explain(t, address); !ds.HasErrors() {
+				return found
+			}
+			return nil
+		}
+		s := again()
+		if s == nil {
+			return nil
+		}
+		found, ds := s.Explain(address)
+		if ds.HasErrors() {
+			return nil
+		}
+		return found
+	}
+	return out
+}
+
+// A unitCollector collects the subjects that a unit file defines.
+type unitCollector struct {
+	x   *Subjects
+	u   *discovery.Unit
+	in  *unit.Unit
+	t   *demand.Task
+	m   *workcopy.Module
+	out *UnitSubjects
+}
+
+// unit adds the unit and its dependencies.
+func (c *unitCollector) unit() {
+	u, name, at := c.u, c.name(c.u.Name), source.Range{Filename: c.u.Path, Start: hcl.InitialPos, End: hcl.InitialPos}
+	src := cty.NullVal(cty.String)
+	if tf, ds := c.in.Terraform(c.t); tf != nil && tf.Source != nil && !ds.HasErrors() {
+		if v, _ := tf.Source.Value.Unmark(); v.Type() == cty.String {
+			src = v
+		}
+	}
+	needs := []cty.Value{}
+	for _, n := range u.Needs {
+		needs = append(needs, cty.StringVal(c.name(n.Name)))
+	}
+	for _, id := range u.External {
+		needs = append(needs, cty.StringVal(c.name(c.x.e.Found.Name(id))))
+	}
+	c.out.Name = name
+	c.out.Meta = map[string]cty.Value{
+		"name": cty.StringVal(name), "source": src, "dependencies": cty.TupleVal(needs), "excluded": cty.BoolVal(u.Excluded != ""),
+	}
+	if c.x.wants(subject.Unit, name) {
+		s := &subject.Subject{Kind: subject.Unit, Address: name, Name: name, At: at, Meta: c.out.Meta}
+		values := map[string]cty.Value{}
+		settings, ds := c.in.Inputs(c.t, nil)
+		if ds.HasErrors() {
+			s.Lacks = "is not known, because the inputs have errors"
+		}
+		for _, in := range settings {
+			if in.Name == "" {
+				s.Lacks = "may be set by an input whose name is not known"
+				continue
+			}
+			v := in.Value
+			if c.secret(in.Name) {
+				v = v.Mark(value.Sensitive)
+			}
+			values[in.Name] = v
+		}
+		s.Attrs = cty.ObjectVal(values)
+		s.Config = s.Attrs
+		c.out.All = append(c.out.All, s)
+	}
+	edge := func(to, id string) {
+		both := name + " -> " + to
+		if !c.x.wants(subject.Edge, both) {
+			return
+		}
+		s := &subject.Subject{Kind: subject.Edge, Address: both, Name: both, At: at, Attrs: cty.EmptyObjectVal, Config: cty.EmptyObjectVal}
+		s.Meta = map[string]cty.Value{"address": cty.StringVal(both), "from": cty.StringVal(name), "to": cty.StringVal(to)}
+		edges, _ := c.in.Dependencies(c.t, nil) // the check of the units reports errors
+		for _, d := range edges {
+			if d.ID == id && d.At != nil {
+				s.At = *d.At
+				break
+			}
+		}
+		c.out.All = append(c.out.All, s)
+	}
+	for _, n := range u.Needs {
+		edge(c.name(n.Name), n.ID)
+	}
+	for _, id := range u.External {
+		edge(c.name(c.x.e.Found.Name(id)), id)
+	}
+}
+
+// name returns the name of a unit with the prefix.
+func (c *unitCollector) name(name string) string { return path.Join(c.x.prefix, name) }
+
+// secret reports whether an input is sensitive: the module declares it, or its name suggests it.
+func (c *unitCollector) secret(name string) bool {
+	if c.m.Root != nil {
+		if v := c.m.Root.Variables[name]; v != nil {
+			return v.Sensitive
+		}
+	}
+	return origin.SecretName(name)
+}

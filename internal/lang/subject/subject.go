@@ -1,0 +1,429 @@
+// Package subject lists the objects of an evaluated configuration about which rules are written:
+// resources, data sources, modules and provider configurations, with their values.
+//
+// Main types: Subject and Options. The one rule: a value that is not known from the configuration
+// alone is unknown; a subject never guesses.
+package subject
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/demand"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/value"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/internal/lang/eval"
+	"github.com/terrace-iac/terrace/internal/lang/origin"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A Kind is the kind of a subject.
+type Kind string
+
+// The kinds of subjects.
+const (
+	Resource Kind = "resource"
+	Data     Kind = "data"
+	Module   Kind = "module"
+	Provider Kind = "provider"
+	Unit     Kind = "unit"
+	Edge     Kind = "edge"
+	Estate   Kind = "estate"
+)
+
+// A Subject is one object with its values. It contains only data.
+type Subject struct {
+	Kind    Kind
+	Address string // such as module.net.aws_vpc.main[0]; a name for units and edges
+	// Name is the text that the pattern of a rule must match: the type of a resource, the source of
+	// a module, the name of a provider or unit, or "FROM -> TO" for an edge.
+	Name string
+	At   source.Range // its block
+	Meta map[string]cty.Value
+	// Attrs contains the values as an apply would have them, and Config those that are written.
+	// Both are objects.
+	Attrs, Config cty.Value
+	// Prior is the value before the planned operation, or cty.NilVal if there is no plan.
+	Prior cty.Value
+	// Gone means that the configuration no longer contains the object, which a plan removes.
+	Gone bool
+	// Some means that the subject represents all instances, because their number is unknown.
+	Some bool
+	// Nulls means that attributes that Attrs does not contain are null, as in tests of rules.
+	Nulls bool
+	// Lacks is the reason for which an attribute that Attrs does not contain is unknown. "" means
+	// that Attrs contains all attributes.
+	Lacks string
+}
+
+// Unplanned reports whether a plan does not change the object.
+func (s *Subject) Unplanned() bool {
+	op, ok := s.Meta["operation"]
+	return !ok || !op.IsKnown() || op.AsString() == "no-op"
+}
+
+// Options configures Of. Schema is required.
+type Options struct {
+	// Schema returns the schema of a provider, or nil if it is not available.
+	Schema func(addr.Provider) *schema.Provider
+	// Wants reports whether a subject is wanted, by its kind and Name. nil means all.
+	Wants func(kind Kind, name string) bool
+}
+
+// Of returns the subjects of an evaluation, which must set eval.Options.Estimating, sorted as in the
+// configuration.
+func Of(t *demand.Task, ev *eval.Evaluator, o Options) []*Subject {
+	c := collector{t: t, o: o, nodes: map[*config.Module]bool{}}
+	c.module(ev.Root)
+	return c.out
+}
+
+// collector collects the subjects of a module tree.
+type collector struct {
+	t     *demand.Task
+	o     Options
+	out   []*Subject
+	nodes map[*config.Module]bool // modules whose providers were added
+}
+
+func (c *collector) wants(k Kind, name string) bool { return c.o.Wants == nil || c.o.Wants(k, name) }
+
+// module adds the subjects of a module instance and of the modules that it calls.
+func (c *collector) module(m *eval.Module) {
+	for _, r := range m.Resources() {
+		a := r.Config().Addr
+		kind := Resource
+		switch a.Mode {
+		case addr.Data:
+			kind = Data
+		case addr.Managed:
+		default:
+			continue
+		}
+		if !c.wants(kind, a.Type) {
+			continue
+		}
+		in, ok := r.Instances(c.t)
+		if !ok {
+			continue
+		}
+		for _, d := range in.All {
+			c.out = append(c.out, c.instance(kind, d, in.Unknown))
+		}
+	}
+	if cfg := m.Node.Config; !c.nodes[cfg] {
+		c.nodes[cfg] = true
+		c.providers(m)
+	}
+	for _, call := range m.Calls() {
+		c.call(m, call)
+	}
+}
+
+// instance returns the subject of a resource instance. some means that it represents all instances,
+// because their number is unknown.
+func (c *collector) instance(kind Kind, d *eval.Desired, some bool) *Subject {
+	cfg, p := d.Resource.Config(), d.Resource.Provider()
+	s := &Subject{Kind: kind, Address: d.Addr().String(), Name: cfg.Addr.Type, At: cfg.At, Some: some}
+	s.Meta = map[string]cty.Value{
+		"address": cty.StringVal(s.Address), "type": cty.StringVal(cfg.Addr.Type), "name": cty.StringVal(cfg.Addr.Name),
+		"module": cty.StringVal(string(d.Addr().Module)), "module_path": modulePath(d.Resource.Mod),
+		"provider": cty.StringVal(p.Display()), "provider_type": cty.StringVal(p.Type), "key": KeyValue(d.Key()),
+		"operation": cty.UnknownVal(cty.String),
+	}
+	if some {
+		s.Meta["key"] = cty.DynamicVal
+	}
+	flag := func(b *bool) cty.Value { return cty.BoolVal(b != nil && *b) }
+	s.Meta["create_before_destroy"] = flag(cfg.Lifecycle.CreateBeforeDestroy)
+	protect := cty.False
+	if l := cfg.Lifecycle.PreventDestroy; l != nil {
+		protect = cty.UnknownVal(cty.Bool)
+		if v, ds := lang.Eval(c.t, d.Scope(cty.NilVal), l.Expr, cty.Bool); !ds.HasErrors() {
+			if protect, _ = v.Unmark(); protect.IsNull() {
+				protect = cty.False
+			}
+		}
+	}
+	s.Meta["prevent_destroy"] = protect
+	if rs := c.schema(p, cfg.Addr); rs != nil {
+		v, ds := d.Config(c.t, rs)
+		if ds.HasErrors() || !v.IsKnown() {
+			s.Attrs, s.Config, s.Lacks = cty.EmptyObjectVal, cty.EmptyObjectVal, "the arguments have errors"
+			return s
+		}
+		s.Config = value.MarkPaths(v, value.Sensitive, rs.Block.SensitivePaths(bare(v))...)
+		plain, marks := s.Config.UnmarkDeepWithPaths()
+		s.Attrs = rs.Block.SetUnknowns(plain).MarkWithPaths(marks)
+		return s
+	}
+	s.Attrs = c.body(d.Scope(cty.NilVal), m(d).Node.Config, cfg.Body)
+	s.Config, s.Lacks = s.Attrs, lacksSchema(p)
+	return s
+}
+
+func m(d *eval.Desired) *eval.Module { return d.Resource.Mod }
+
+func lacksSchema(p addr.Provider) string {
+	return "is not written, and the schema of the provider " + p.Display() + ", which may set it, is not available"
+}
+
+func bare(v cty.Value) cty.Value {
+	v, _ = v.UnmarkDeep()
+	return v
+}
+
+// KeyValue returns the key of an instance as a value, null if it has none.
+func KeyValue(k addr.Key) cty.Value {
+	switch k.Kind {
+	case addr.IntKey:
+		return cty.NumberIntVal(int64(k.Int))
+	case addr.StringKey:
+		return cty.StringVal(k.Str)
+	}
+	return cty.NullVal(cty.String)
+}
+
+// modulePath returns the directory or address of the module's source, "." for the root module.
+func modulePath(m *eval.Module) cty.Value {
+	if m.Parent() == nil {
+		return cty.StringVal(".")
+	}
+	return cty.StringVal(m.Node.Config.Dir)
+}
+
+// schema returns the schema of a resource type, or nil if it is not available.
+func (c *collector) schema(p addr.Provider, a addr.Resource) *schema.Resource {
+	if s := c.o.Schema(p); s != nil {
+		return s.Resource(a.Mode, a.Type)
+	}
+	return nil
+}
+
+// body returns the values of a body without a schema: arguments have the types of their
+// expressions, and the nested blocks of one type are a list of objects. An argument whose name
+// suggests a secret is sensitive.
+func (c *collector) body(s lang.Scope, cfg *config.Module, body hcl.Body) cty.Value {
+	out := map[string]cty.Value{}
+	attrs, _ := body.JustAttributes() // blocks are not an error here
+	for name, a := range attrs {
+		v, ds := lang.Eval(c.t, s, a.Expr, cty.DynamicPseudoType)
+		if ds.HasErrors() {
+			v = cty.DynamicVal
+		}
+		if origin.SecretName(name) {
+			v = v.Mark(value.Sensitive)
+		}
+		out[name] = v
+	}
+	for _, typ := range cfg.BlockTypes(body) {
+		if _, also := out[typ]; !also {
+			out[typ] = c.blocks(s, cfg, body, typ)
+		}
+	}
+	return cty.ObjectVal(out)
+}
+
+// blocks returns the nested blocks of one type as a list.
+func (c *collector) blocks(s lang.Scope, cfg *config.Module, body hcl.Body, typ string) cty.Value {
+	content, _, _ := body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: typ}, {Type: "dynamic", LabelNames: []string{"type"}}}})
+	var all []cty.Value
+	for _, b := range content.Blocks {
+		switch {
+		case b.Type == typ:
+			all = append(all, c.body(s, cfg, b.Body))
+		case b.Labels[0] == typ:
+			made, ok := c.dynamic(s, cfg, b)
+			if !ok {
+				return cty.DynamicVal
+			}
+			all = append(all, made...)
+		}
+	}
+	return cty.TupleVal(all)
+}
+
+// dynamic returns the blocks that a dynamic block creates. ok is false if they are unknown.
+func (c *collector) dynamic(s lang.Scope, cfg *config.Module, b *hcl.Block) (out []cty.Value, ok bool) {
+	content, _, _ := b.Body.PartialContent(&hcl.BodySchema{ // validation reports errors
+		Attributes: []hcl.AttributeSchema{{Name: "for_each"}, {Name: "iterator"}, {Name: "labels"}},
+		Blocks:     []hcl.BlockHeaderSchema{{Type: "content"}},
+	})
+	each := content.Attributes["for_each"]
+	if each == nil || len(content.Blocks) == 0 {
+		return nil, false
+	}
+	name := b.Labels[0]
+	if it := content.Attributes["iterator"]; it != nil {
+		name = hcl.ExprAsKeyword(it.Expr)
+	}
+	coll, ds := lang.Eval(c.t, s, each.Expr, cty.DynamicPseudoType)
+	coll, marks := coll.Unmark()
+	if ds.HasErrors() || !coll.IsKnown() {
+		return nil, false
+	}
+	if coll.IsNull() || !coll.CanIterateElements() {
+		return nil, true
+	}
+	for it := coll.ElementIterator(); it.Next(); {
+		k, v := it.Element()
+		if coll.Type().IsSetType() {
+			k = v
+		}
+		iterator := cty.ObjectVal(map[string]cty.Value{"key": k.WithMarks(marks), "value": v.WithMarks(marks)})
+		out = append(out, c.body(loopScope{s, name, iterator}, cfg, content.Blocks[0].Body))
+	}
+	return out, true
+}
+
+// loopScope adds the iterator of a dynamic block to a scope.
+type loopScope struct {
+	lang.Scope
+	name  string
+	value cty.Value
+}
+
+// Resolve implements lang.Scope.
+func (s loopScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
+	if ref.RootName() == s.name {
+		return s.value, 1, nil
+	}
+	return s.Scope.Resolve(t, ref, at)
+}
+
+// call adds the subjects of a module call, and those of the called module.
+func (c *collector) call(m *eval.Module, call *eval.Call) {
+	cfg := call.Config()
+	text := func(s *config.Setting) cty.Value {
+		if s == nil {
+			return cty.NullVal(cty.String)
+		}
+		v, ds := lang.Eval(c.t, m, s.Expr, cty.String)
+		if ds.HasErrors() {
+			return cty.UnknownVal(cty.String)
+		}
+		v, _ = v.Unmark()
+		return v
+	}
+	src := text(cfg.Source)
+	name := "*"
+	if src.IsKnown() && !src.IsNull() {
+		name = src.AsString()
+	}
+	add := func(address string, k addr.Key, child *eval.Module) {
+		if !c.wants(Module, name) {
+			return
+		}
+		s := &Subject{Kind: Module, Address: address, Name: name, At: cfg.At}
+		s.Meta = map[string]cty.Value{
+			"address": cty.StringVal(address), "name": cty.StringVal(cfg.Name), "source": src, "version": text(cfg.Version),
+			"module": cty.StringVal(string(m.Addr)), "key": KeyValue(k),
+		}
+		if s.Attrs, s.Lacks = cty.EmptyObjectVal, "belongs to a module that is not installed"; child != nil {
+			inputs := map[string]cty.Value{}
+			for name := range child.Node.Config.Variables {
+				if v, ok := child.Variable(c.t, name); ok {
+					inputs[name] = v
+				} else {
+					inputs[name] = cty.DynamicVal
+				}
+			}
+			s.Attrs, s.Lacks = cty.ObjectVal(inputs), ""
+		}
+		s.Config = s.Attrs
+		c.out = append(c.out, s)
+	}
+	if call.Node == nil {
+		add(call.Addr(), addr.Key{}, nil)
+		return
+	}
+	ch, ok := call.Children(c.t)
+	if !ok {
+		return
+	}
+	for _, child := range ch.All {
+		_, last, _ := child.Addr.Parent()
+		add(string(child.Addr), last.Key, child)
+		c.module(child)
+	}
+}
+
+// providers adds the provider configurations of a module, and the required providers that have
+// none.
+func (c *collector) providers(m *eval.Module) {
+	cfg := m.Node.Config
+	configured := map[string]bool{}
+	prefix := ""
+	if m.Addr != "" {
+		prefix = string(m.Addr) + "."
+	}
+	add := func(name, alias string, k addr.Key, at source.Range, attrs func(*Subject)) {
+		if !c.wants(Provider, name) {
+			return
+		}
+		p := cfg.Source(name)
+		s := &Subject{Kind: Provider, Address: prefix + "provider." + config.ProviderRef{Name: name, Alias: alias}.String() + k.String(), Name: name, At: at}
+		constraint, short := cty.NullVal(cty.String), p.Namespace+"/"+p.Type
+		var texts []string
+		if rp := cfg.RequiredProviders[name]; rp != nil {
+			for _, x := range rp.Version {
+				texts = append(texts, x.Text)
+			}
+		}
+		if b := cfg.Providers[config.ProviderRef{Name: name, Alias: alias}.String()]; b != nil {
+			for _, x := range b.Version {
+				texts = append(texts, x.Text)
+			}
+		}
+		if len(texts) > 0 {
+			constraint = cty.StringVal(strings.Join(texts, ", "))
+		}
+		s.Meta = map[string]cty.Value{
+			"address": cty.StringVal(s.Address), "name": cty.StringVal(name), "alias": cty.NullVal(cty.String), "source": cty.StringVal(short),
+			"type": cty.StringVal(p.Type), "namespace": cty.StringVal(p.Namespace), "hostname": cty.StringVal(p.Host),
+			"version": cty.UnknownVal(cty.String), "version_constraint": constraint, "module": cty.StringVal(string(m.Addr)), "key": KeyValue(k),
+		}
+		if alias != "" {
+			s.Meta["alias"] = cty.StringVal(alias)
+		}
+		s.Attrs, s.Config = cty.EmptyObjectVal, cty.EmptyObjectVal
+		attrs(s)
+		c.out = append(c.out, s)
+	}
+	for _, pc := range m.ProviderInstances(c.t) {
+		b := pc.Block()
+		if b == nil {
+			continue
+		}
+		if b.Alias == "" {
+			configured[b.Name] = true
+		}
+		add(b.Name, b.Alias, pc.Addr.Key, b.At, func(s *Subject) {
+			if ps := c.o.Schema(pc.Addr.Provider); ps != nil {
+				if v, ok := pc.Value(c.t); ok && v.IsKnown() {
+					s.Config = value.MarkPaths(v, value.Sensitive, ps.Config.SensitivePaths(bare(v))...)
+					s.Attrs = s.Config
+					return
+				}
+			}
+			s.Attrs = c.body(pc.Scope(), cfg, b.Body)
+			s.Config, s.Lacks = s.Attrs, lacksSchema(pc.Addr.Provider)
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.RequiredProviders)) {
+		if rp := cfg.RequiredProviders[name]; !configured[name] {
+			add(name, "", addr.Key{}, rp.At, func(s *Subject) {
+				if m.Parent() != nil {
+					s.Lacks = "is set by the module that passes the configuration"
+				}
+			})
+		}
+	}
+}

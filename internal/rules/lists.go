@@ -1,0 +1,193 @@
+package rules
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/go-version"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/internal/lang/subject"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// # Functions of rules
+//
+// Rules can call all functions of the language, and functions that list the subjects of the whole
+// estate. Each list is computed once per check, from the subjects that Checker.Add received.
+
+// listFunctions are the functions that list subjects, with the kind of the subjects.
+var listFunctions = map[string]subject.Kind{
+	"resources": subject.Resource, "data_sources": subject.Data, "modules": subject.Module, "providers": subject.Provider,
+	"units": subject.Unit, "edges": subject.Edge, "changes": subject.Resource, "core::getresources": subject.Resource,
+}
+
+// A list is a call of a function that lists subjects.
+type list struct {
+	name    string // of the function
+	kind    subject.Kind
+	pattern Pattern
+}
+
+// findLists returns the lists that a rule reads.
+func (r *Rule) findLists() (out []list) {
+	seen := map[*lang.Expr]bool{}
+	for _, x := range r.exprs() {
+		r.walk(x, seen, func(x *lang.Expr) {
+			for _, c := range callsOf(x) {
+				if k := listFunctions[c.name]; k != "" {
+					out = append(out, list{c.name, k, NewPattern(c.arg)})
+				}
+			}
+		})
+	}
+	return out
+}
+
+// functions returns the functions of rules: those in table, those that list subjects, and
+// semverconstraint.
+func (c *Checker) functions(table map[string]function.Function) map[string]function.Function {
+	out := maps.Clone(table)
+	for name, kind := range listFunctions {
+		out[name] = c.listFunction(name, kind)
+	}
+	out["semverconstraint"] = semverConstraint()
+	out["core::semverconstraint"] = out["semverconstraint"]
+	return out
+}
+
+func (c *Checker) listFunction(name string, kind subject.Kind) function.Function {
+	spec := &function.Spec{
+		Params: []function.Parameter{{Name: "pattern", Type: cty.String}},
+		Type:   function.StaticReturnType(cty.DynamicPseudoType),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			return c.list(name, kind, args[0].AsString()), nil
+		},
+	}
+	if name == "core::getresources" {
+		spec.Params = append(spec.Params, function.Parameter{Name: "filter", Type: cty.DynamicPseudoType, AllowUnknown: true, AllowDynamicType: true, AllowNull: true, AllowMarked: true})
+		spec.Impl = func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			return c.matching(args[0].AsString(), args[1]), nil
+		}
+	}
+	return function.New(spec)
+}
+
+// list returns a list of subjects as a tuple of objects. It is unknown if it may lack subjects.
+func (c *Checker) list(name string, kind subject.Kind, pattern string) cty.Value {
+	key := name + " " + string(kind) + " " + pattern
+	c.listed.Lock()
+	defer c.listed.Unlock()
+	if v, ok := c.made[key]; ok {
+		return v
+	}
+	v := c.makeList(name, kind, NewPattern(pattern))
+	c.made[key] = v
+	return v
+}
+
+func (c *Checker) makeList(name string, kind subject.Kind, p Pattern) cty.Value {
+	if name == "changes" && !c.o.Planned {
+		return cty.DynamicVal
+	}
+	all := []cty.Value{}
+	for _, k := range c.kept {
+		s := k.subject
+		if s.Kind != kind && (name != "changes" || s.Kind != subject.Data) || !p.Match(s.Name) {
+			continue
+		}
+		if s.Some {
+			return cty.DynamicVal
+		}
+		if name == "changes" && s.Unplanned() || name != "changes" && s.Gone {
+			continue
+		}
+		item := maps.Clone(s.Meta)
+		item["unit"] = cty.StringVal(k.unit.Name)
+		item["attrs"], item["config"] = s.Attrs, s.Config
+		if item["prior_attrs"] = cty.DynamicVal; c.o.Planned {
+			item["prior_attrs"] = prior(s)
+		}
+		all = append(all, cty.ObjectVal(item))
+	}
+	return cty.TupleVal(all)
+}
+
+// matching returns the attributes of the resources that have the values of a filter.
+func (c *Checker) matching(typ string, filter cty.Value) cty.Value {
+	all := c.list("resources", subject.Resource, typ)
+	filter, _ = filter.UnmarkDeep()
+	if !all.IsKnown() || !filter.IsWhollyKnown() {
+		return cty.DynamicVal
+	}
+	out := []cty.Value{}
+	for it := all.ElementIterator(); it.Next(); {
+		_, el := it.Element()
+		attrs := el.GetAttr("attrs")
+		switch equal := matches(attrs, filter); {
+		case !equal.IsKnown():
+			return cty.DynamicVal
+		case equal.True():
+			out = append(out, attrs)
+		}
+	}
+	return cty.TupleVal(out)
+}
+
+// matches reports whether an object has the values of a filter. The result may be unknown.
+func matches(attrs, filter cty.Value) cty.Value {
+	if filter.IsNull() || !filter.CanIterateElements() {
+		return cty.True
+	}
+	attrs, _ = attrs.UnmarkDeep()
+	result := cty.True
+	for it := filter.ElementIterator(); it.Next(); {
+		k, want := it.Element()
+		if k.Type() != cty.String || !attrs.Type().IsObjectType() || !attrs.Type().HasAttribute(k.AsString()) {
+			return cty.UnknownVal(cty.Bool)
+		}
+		equal := attrs.GetAttr(k.AsString()).Equals(want)
+		if equal.IsKnown() && equal.False() {
+			return cty.False
+		}
+		result = result.And(equal)
+	}
+	return result
+}
+
+// prior returns the value of a subject before a planned operation.
+func prior(s *subject.Subject) cty.Value {
+	if s.Prior == cty.NilVal {
+		return cty.NullVal(cty.DynamicPseudoType)
+	}
+	return s.Prior
+}
+
+// semverConstraint returns the function semverconstraint, which reports whether a version satisfies
+// a constraint.
+func semverConstraint() function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "version", Type: cty.String}, {Name: "constraint", Type: cty.String}},
+		Type:   function.StaticReturnType(cty.Bool),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			v, err := version.NewVersion(args[0].AsString())
+			if err != nil {
+				return cty.UnknownVal(cty.Bool), function.NewArgErrorf(0, "not a version")
+			}
+			all, err := version.NewConstraint(args[1].AsString())
+			if err != nil {
+				return cty.UnknownVal(cty.Bool), function.NewArgErrorf(1, "not a version constraint")
+			}
+			return cty.BoolVal(all.Check(v)), nil
+		},
+	})
+}
+
+// sortKept sorts the subjects of lists by unit and address.
+func sortKept(all []kept) {
+	slices.SortStableFunc(all, func(a, b kept) int {
+		return cmp.Or(strings.Compare(a.unit.Name, b.unit.Name), strings.Compare(a.subject.Address, b.subject.Address))
+	})
+}
