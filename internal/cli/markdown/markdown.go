@@ -8,6 +8,7 @@
 package markdown
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"io"
@@ -299,10 +300,19 @@ func (p *printer) leave(n int, what string) {
 }
 
 // asDiff moves the symbols of changes to the beginning of lines, where a diff has them. Updated
-// and replaced objects get an exclamation mark.
+// and replaced objects get an exclamation mark. Lines of a text that is added or removed as a whole
+// are added or removed lines.
 func asDiff(text string) string {
 	var b strings.Builder
-	for line := range strings.Lines(text) {
+	var in *heredoc
+	lines := strings.SplitAfter(text, "\n")
+	for i, line := range lines {
+		if in != nil {
+			if ended := in.line(&b, line); !ended {
+				continue
+			}
+			in = nil
+		}
 		body := strings.TrimLeft(line, " ")
 		indent := line[:len(line)-len(body)]
 		symbol, rest, ok := strings.Cut(body, " ")
@@ -313,11 +323,61 @@ func asDiff(text string) string {
 			b.WriteString("!" + indent + rest)
 		case ok && (symbol == "-/+" || symbol == "+/-"):
 			b.WriteString("!" + strings.TrimPrefix(indent, "  ") + body)
+		case line == "":
+		case symbol == "#" && i+1 < len(lines) && above(indent, lines[i+1]):
+			b.WriteString(" " + indent + body)
 		default:
 			b.WriteString(" " + strings.TrimPrefix(indent, "  ") + body)
 		}
+		in = opened(body, len(indent), symbol)
 	}
 	return b.String()
+}
+
+// above reports whether a comment with an indent is about the attribute in the next line, with whose
+// name it is aligned.
+func above(indent, next string) bool {
+	body, ok := strings.CutPrefix(next, indent)
+	return ok && len(indent) > 4 && (strings.HasPrefix(body, "+ ") || strings.HasPrefix(body, "- ") || strings.HasPrefix(body, "~ "))
+}
+
+// heredoc is a text of several lines in a plan. Its lines can begin with the symbols of changes.
+type heredoc struct {
+	column int    // of the symbol of the attribute
+	all    string // symbol of every line; "" if lines have symbols of their own
+}
+
+// opened returns the text that begins in a line, or nil.
+func opened(body string, indent int, symbol string) *heredoc {
+	_, rest, ok := strings.Cut(body, "<<-EOT")
+	if rest = strings.TrimSpace(rest); !ok || rest != "" && !strings.HasPrefix(rest, "#") {
+		return nil
+	}
+	switch symbol {
+	case "+", "-":
+		return &heredoc{indent, symbol}
+	case "~":
+		return &heredoc{indent, ""}
+	}
+	return &heredoc{indent - 2, ""}
+}
+
+// line writes a line of the text. It reports whether the line is the end, which it does not write.
+func (h *heredoc) line(b *strings.Builder, line string) bool {
+	at := h.column + 4 // the column of symbols
+	if strings.HasPrefix(strings.TrimLeft(line, " "), "EOT") && len(line)-len(strings.TrimLeft(line, " ")) == h.column+2 {
+		return true
+	}
+	if len(line) < at+2 {
+		b.WriteString(line)
+		return false
+	}
+	symbol := line[at : at+1]
+	if symbol != "+" && symbol != "-" {
+		symbol = cmp.Or(h.all, " ")
+	}
+	b.WriteString(symbol + line[:at] + line[at+2:])
+	return false
 }
 
 // fenced returns a text as a block of code, with a fence that does not occur in it.

@@ -131,3 +131,56 @@ func TestDiff(t *testing.T) {
 		t.Errorf("got:\n%s", got)
 	}
 }
+
+// The lines of a text are not taken for changes, and comments are aligned with what they are about.
+func TestDiffOfTexts(t *testing.T) {
+	plan := `  # x.a will be updated in-place
+  ~ resource "x" "a" {
+        id    = "1"
+      # main.tf:3
+      + added = <<-EOT
+            - item
+            + EOT
+              ~ deeper
+
+        EOT
+        # (2 unchanged attributes hidden)
+      ~ text  = <<-EOT # forces replacement
+            - an item
+          - - old
+          + ~ new
+            EOT
+        EOT
+        same  = <<-EOT
+            - item
+        EOT
+      - name  = "EOT" -> null
+    }
+`
+	want := ` # x.a will be updated in-place
+!  resource "x" "a" {
+       id    = "1"
+       # main.tf:3
++      added = <<-EOT
++          - item
++          + EOT
++            ~ deeper
+
+       EOT
+       # (2 unchanged attributes hidden)
+!      text  = <<-EOT # forces replacement
+           - an item
+-          - old
++          ~ new
+           EOT
+       EOT
+       same  = <<-EOT
+           - item
+       EOT
+-      name  = "EOT" -> null
+   }
+`
+	if got := asDiff(plan); got != want {
+		t.Errorf("asDiff returns\n%s\nwant\n%s", got, want)
+	}
+}
