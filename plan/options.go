@@ -36,6 +36,8 @@ type Options struct {
 	Defer bool
 	// Causes adds to each change the places that set its new values; see Change.Causes.
 	Causes bool
+	// Accept is the list of accepted drift, which Plan.Drift does not contain.
+	Accept Acceptances
 	// Time is the result of plantimestamp(). Zero means now. A plan that replaces another plan
 	// uses the time of that plan.
 	Time time.Time

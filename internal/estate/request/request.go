@@ -66,6 +66,8 @@ type Operation struct {
 	Origins  string       `json:",omitzero"` // path of the file with the origins of new values; "" for none
 	Approved bool         `json:",omitzero"` // apply without approval
 
+	Drift         bool   `json:",omitzero"` // the command drift, which has a list of accepted drift
+	ShowAccepted  bool   `json:",omitzero"` // list the accepted drift
 	NoTests       bool   `json:",omitzero"` // do not validate test files
 	TestDirectory string `json:",omitzero"` // directory of the test files
 }
