@@ -138,7 +138,7 @@ func (f *forge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			size = n
 		}
 		from := min((page-1)*size, len(all))
-		reply(slices.Concat([]*post{}, all[from:min(from+size, len(all))]))
+		reply(append([]*post{}, all[from:min(from+size, len(all))]...))
 	}
 	set := func(p *post) {
 		p.Body, p.Text = in.Body, in.Description
@@ -708,7 +708,7 @@ func TestShellOfRecipes(t *testing.T) {
 	for name, text := range scripts {
 		// SC2154: variables of the environment.
 		c := exec.CommandContext(t.Context(), "shellcheck", "--shell=bash", "--exclude=SC2154", "-")
-		c.Stdin = strings.NewReader(text)
+		c.Stdin = strings.NewReader("set -eo pipefail\n" + text)
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Errorf("%s: %s", name, fmt.Sprint(string(out), err))
 		}
