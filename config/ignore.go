@@ -168,6 +168,9 @@ func ignoreItems(items []hcl.Expression) (out []*Ignore, ds diag.List) {
 func ignoreItem(x hcl.Expression) (*Ignore, diag.List) {
 	x = tree(x)
 	out := &Ignore{At: x.Range()}
+	if null, ok := x.(*hclsyntax.LiteralValueExpr); ok && null.Val.IsNull() {
+		return out, nil
+	}
 	if p, ds, ok := ignorePath(x); ok {
 		for _, step := range p {
 			out.Path = append(out.Path, IgnoreStep{Traverser: step})
