@@ -82,14 +82,18 @@ type Detail struct {
 	Diff  bool // the text is the changes of a plan, which are colored
 }
 
-// Write writes a document with at most limit bytes; 0 means no limit. It leaves out rows and
-// details from the end and then adds how many are left out. The limit must be at least MinLimit.
+// Write writes a document with at most limit bytes; 0 means no limit. It leaves out messages, causes,
+// rows and details from the end of each section and then adds how many are left out. The limit must
+// be at least MinLimit.
 func Write(w io.Writer, d *Document, limit int) error {
-	p := &printer{limit: limit}
 	if limit == 0 {
-		p.limit = int(^uint(0) >> 1)
+		limit = int(^uint(0) >> 1)
 	}
-	p.document(d)
+	p := &printer{limit: limit}
+	if p.document(d); len(p.left) > 0 {
+		p = &printer{limit: limit, shares: true}
+		p.document(d)
+	}
 	_, err := io.WriteString(w, p.b.String())
 	return err
 }
@@ -98,13 +102,40 @@ func Write(w io.Writer, d *Document, limit int) error {
 const noteSize = 512
 
 type printer struct {
-	b     strings.Builder
-	limit int
-	left  []string // what is left out, such as "3 units"
+	b      strings.Builder
+	limit  int
+	shares bool     // each section gets a share of the size, so that the first does not take all of it
+	end    int      // the size at which the section ends
+	left   []string // what is left out, such as "3 units"
 }
 
-// fits reports whether a text fits in front of the notes.
-func (p *printer) fits(text string) bool { return p.b.Len()+len(text) <= p.limit-noteSize }
+// fits reports whether a text fits into the section.
+func (p *printer) fits(text string) bool { return p.b.Len()+len(text) <= p.end }
+
+// section writes one of several sections with weights. With shares, its part of the size that remains
+// is its weight among those of this and the later sections.
+func (p *printer) section(weights []int, write func()) {
+	if weights[0] == 0 {
+		return
+	}
+	p.end = p.limit - noteSize
+	if p.shares {
+		all := 0
+		for _, w := range weights {
+			all += w
+		}
+		p.end = p.b.Len() + (p.end-p.b.Len())/all*weights[0]
+	}
+	write()
+}
+
+// weight returns w if a section has any elements.
+func weight(n, w int) int {
+	if n == 0 {
+		return 0
+	}
+	return w
+}
 
 func (p *printer) document(d *Document) {
 	head := "<!-- " + strings.ReplaceAll(html.EscapeString(oneLine(d.Mark)), "--", "- -") + " -->\n## " + d.Title
@@ -118,10 +149,11 @@ func (p *printer) document(d *Document) {
 		head += "\n" + l + "\n"
 	}
 	p.b.WriteString(head)
-	p.messages(d.Messages)
-	p.causes(d.Causes)
-	p.table(d.Table)
-	p.details(d.Details)
+	weights := []int{weight(len(d.Messages), 2), weight(len(d.Causes), 1), weight(len(d.Table.Rows), 2), weight(len(d.Details), 3)}
+	p.section(weights, func() { p.messages(d.Messages) })
+	p.section(weights[1:], func() { p.causes(d.Causes) })
+	p.section(weights[2:], func() { p.table(d.Table) })
+	p.section(weights[3:], func() { p.details(d.Details) })
 	if len(p.left) > 0 {
 		note := "\n_Not shown, because the text would be longer than the limit: " + strings.Join(p.left, ", ") + "._"
 		if d.More != "" {
@@ -247,7 +279,7 @@ func (p *printer) details(all []Detail) {
 			continue
 		}
 		left++
-		room := p.limit - noteSize - p.b.Len() - (len(text) - len(d.Text))
+		room := p.end - p.b.Len() - (len(text) - len(d.Text))
 		if room < shortest {
 			continue
 		}
