@@ -300,6 +300,7 @@ type Lifecycle struct {
 	PreventDestroy      *Setting // expression
 	IgnoreChanges       []hcl.Traversal
 	IgnoreAll           bool
+	Ignore              *Ignore // ignore_changes, if it must be evaluated; nil: IgnoreChanges and IgnoreAll
 	ReplaceTriggeredBy  []hcl.Expression
 	Settings            map[string]*Setting
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/zclconf/go-cty/cty"
 )
 
 func decodeResource(o *object) (*Resource, diag.List) {
@@ -107,43 +106,6 @@ func (r *Resource) onlyEnabled(life *content) (ds diag.List) {
 		}
 	}
 	return ds
-}
-
-// decodeIgnore decodes ignore_changes: the keyword all, or a list of attribute paths.
-func (l *Lifecycle) decodeIgnore(s *Setting) (ds diag.List) {
-	x, diags := native(s.Expr)
-	if diags.HasErrors() {
-		return diag.FromHCL(diags)
-	}
-	if hcl.ExprAsKeyword(x) == "all" {
-		l.IgnoreAll = true
-		return nil
-	}
-	items, ds := list(s.Attribute)
-	l.IgnoreChanges = make([]hcl.Traversal, 0, len(items))
-	for _, x := range items {
-		inner, quoted := unquoted(x)
-		if !quoted && isStar(x) || hcl.ExprAsKeyword(inner) == "*" {
-			ds = append(ds, errorAt(diag.CodeConfigIgnoreStar, x.Range(), "Invalid ignore_changes wildcard",
-				"The [\"*\"] form of ignore_changes is no longer understood. Write ignore_changes = all to ignore changes to every attribute.")...)
-			continue
-		}
-		if quoted {
-			ds = append(ds, quotedReference(x.Range())...)
-		}
-		t, diags := hcl.RelTraversalForExpr(inner)
-		ds = append(ds, diag.FromHCL(diags)...)
-		if len(t) > 0 && !diags.HasErrors() {
-			l.IgnoreChanges = append(l.IgnoreChanges, t)
-		}
-	}
-	return ds
-}
-
-// isStar reports whether an element is the string "*".
-func isStar(x hcl.Expression) bool {
-	v, diags := x.Value(nil)
-	return !diags.HasErrors() && v.Type() == cty.String && v.IsKnown() && !v.IsNull() && v.AsString() == "*"
 }
 
 // checkTrigger checks one element of replace_triggered_by: a reference to a managed resource of

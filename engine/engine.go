@@ -23,6 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/eval"
 	"github.com/terrace-iac/terrace/internal/lang/module"
 	"github.com/terrace-iac/terrace/internal/net/fetch"
+	"github.com/terrace-iac/terrace/internal/plan/accepted"
 	"github.com/terrace-iac/terrace/internal/plan/apply"
 	"github.com/terrace-iac/terrace/internal/plan/imports"
 	"github.com/terrace-iac/terrace/internal/plan/planner"
@@ -271,6 +272,7 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 		KeepHosts: e.getenv("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0",
 	})
 	ds = append(ds, more...)
+	accepted.Apply(p, o.Accept)
 	if len(p.Drift) > 0 { // relevant attributes select which drift is shown
 		p.Relevant = relevantattrs.Attributes(p, e.tree, typeSchemas{ctx, e}, nil)
 	}

@@ -38,6 +38,8 @@ type Options struct {
 	Causes bool
 	// Was contains the texts that places had in another revision, by FILE:LINE; see Cause.Was.
 	Was map[string]string `json:"-"`
+	// Accept is the list of accepted drift, which Plan.Drift does not contain.
+	Accept Acceptances
 	// Time is the result of plantimestamp(). Zero means now. A plan that replaces another plan
 	// uses the time of that plan.
 	Time time.Time

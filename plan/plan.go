@@ -181,9 +181,10 @@ type CheckStatus = string
 // computed.
 type Plan struct {
 	Mode      Mode
-	Changes   []*Change   // sorted by address, including no-ops
-	Drift     []*Change   // changes made outside of Terrace since the last apply
-	Deferred  []*Deferred // objects that cannot be planned yet, sorted by address; empty unless Options.Defer is set
+	Changes   []*Change       // sorted by address, including no-ops
+	Drift     []*Change       // changes made outside of Terrace since the last apply
+	Accepted  []AcceptedDrift // drift that the list of accepted drift contains, which is not in Drift; plan files do not contain it
+	Deferred  []*Deferred     // objects that cannot be planned yet, sorted by address; empty unless Options.Defer is set
 	Outputs   []*OutputChange
 	Actions   []Action
 	Checks    []state.CheckResult

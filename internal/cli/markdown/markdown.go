@@ -8,6 +8,7 @@
 package markdown
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"io"
@@ -82,14 +83,18 @@ type Detail struct {
 	Diff  bool // the text is the changes of a plan, which are colored
 }
 
-// Write writes a document with at most limit bytes; 0 means no limit. It leaves out rows and
-// details from the end and then adds how many are left out. The limit must be at least MinLimit.
+// Write writes a document with at most limit bytes; 0 means no limit. It leaves out messages, causes,
+// rows and details from the end of each section and then adds how many are left out. The limit must
+// be at least MinLimit.
 func Write(w io.Writer, d *Document, limit int) error {
-	p := &printer{limit: limit}
 	if limit == 0 {
-		p.limit = int(^uint(0) >> 1)
+		limit = int(^uint(0) >> 1)
 	}
-	p.document(d)
+	p := &printer{limit: limit}
+	if p.document(d); len(p.left) > 0 {
+		p = &printer{limit: limit, shares: true}
+		p.document(d)
+	}
 	_, err := io.WriteString(w, p.b.String())
 	return err
 }
@@ -98,13 +103,40 @@ func Write(w io.Writer, d *Document, limit int) error {
 const noteSize = 512
 
 type printer struct {
-	b     strings.Builder
-	limit int
-	left  []string // what is left out, such as "3 units"
+	b      strings.Builder
+	limit  int
+	shares bool     // each section gets a share of the size, so that the first does not take all of it
+	end    int      // the size at which the section ends
+	left   []string // what is left out, such as "3 units"
 }
 
-// fits reports whether a text fits in front of the notes.
-func (p *printer) fits(text string) bool { return p.b.Len()+len(text) <= p.limit-noteSize }
+// fits reports whether a text fits into the section.
+func (p *printer) fits(text string) bool { return p.b.Len()+len(text) <= p.end }
+
+// section writes one of several sections with weights. With shares, its part of the size that remains
+// is its weight among those of this and the later sections.
+func (p *printer) section(weights []int, write func()) {
+	if weights[0] == 0 {
+		return
+	}
+	p.end = p.limit - noteSize
+	if p.shares {
+		all := 0
+		for _, w := range weights {
+			all += w
+		}
+		p.end = p.b.Len() + (p.end-p.b.Len())/all*weights[0]
+	}
+	write()
+}
+
+// weight returns w if a section has any elements.
+func weight(n, w int) int {
+	if n == 0 {
+		return 0
+	}
+	return w
+}
 
 func (p *printer) document(d *Document) {
 	head := "<!-- " + strings.ReplaceAll(html.EscapeString(wrap.OneLine(d.Mark)), "--", "- -") + " -->\n## " + d.Title
@@ -118,10 +150,11 @@ func (p *printer) document(d *Document) {
 		head += "\n" + l + "\n"
 	}
 	p.b.WriteString(head)
-	p.messages(d.Messages)
-	p.causes(d.Causes)
-	p.table(d.Table)
-	p.details(d.Details)
+	weights := []int{weight(len(d.Messages), 2), weight(len(d.Causes), 1), weight(len(d.Table.Rows), 2), weight(len(d.Details), 3)}
+	p.section(weights, func() { p.messages(d.Messages) })
+	p.section(weights[1:], func() { p.causes(d.Causes) })
+	p.section(weights[2:], func() { p.table(d.Table) })
+	p.section(weights[3:], func() { p.details(d.Details) })
 	if len(p.left) > 0 {
 		note := "\n_Not shown, because the text would be longer than the limit: " + strings.Join(p.left, ", ") + "._"
 		if d.More != "" {
@@ -247,7 +280,7 @@ func (p *printer) details(all []Detail) {
 			continue
 		}
 		left++
-		room := p.limit - noteSize - p.b.Len() - (len(text) - len(d.Text))
+		room := p.end - p.b.Len() - (len(text) - len(d.Text))
 		if room < shortest {
 			continue
 		}
@@ -300,10 +333,19 @@ func (p *printer) leave(n int, what string) {
 }
 
 // asDiff moves the symbols of changes to the beginning of lines, where a diff has them. Updated
-// and replaced objects get an exclamation mark.
+// and replaced objects get an exclamation mark. Lines of a text that is added or removed as a whole
+// are added or removed lines.
 func asDiff(text string) string {
 	var b strings.Builder
-	for line := range strings.Lines(text) {
+	var in *heredoc
+	lines := strings.SplitAfter(text, "\n")
+	for i, line := range lines {
+		if in != nil {
+			if ended := in.line(&b, line); !ended {
+				continue
+			}
+			in = nil
+		}
 		body := strings.TrimLeft(line, " ")
 		indent := line[:len(line)-len(body)]
 		symbol, rest, ok := strings.Cut(body, " ")
@@ -314,11 +356,61 @@ func asDiff(text string) string {
 			b.WriteString("!" + indent + rest)
 		case ok && (symbol == "-/+" || symbol == "+/-"):
 			b.WriteString("!" + strings.TrimPrefix(indent, "  ") + body)
+		case line == "":
+		case symbol == "#" && i+1 < len(lines) && above(indent, lines[i+1]):
+			b.WriteString(" " + indent + body)
 		default:
 			b.WriteString(" " + strings.TrimPrefix(indent, "  ") + body)
 		}
+		in = opened(body, len(indent), symbol)
 	}
 	return b.String()
+}
+
+// above reports whether a comment with an indent is about the attribute in the next line, with whose
+// name it is aligned.
+func above(indent, next string) bool {
+	body, ok := strings.CutPrefix(next, indent)
+	return ok && len(indent) > 4 && (strings.HasPrefix(body, "+ ") || strings.HasPrefix(body, "- ") || strings.HasPrefix(body, "~ "))
+}
+
+// heredoc is a text of several lines in a plan. Its lines can begin with the symbols of changes.
+type heredoc struct {
+	column int    // of the symbol of the attribute
+	all    string // symbol of every line; "" if lines have symbols of their own
+}
+
+// opened returns the text that begins in a line, or nil.
+func opened(body string, indent int, symbol string) *heredoc {
+	_, rest, ok := strings.Cut(body, "<<-EOT")
+	if rest = strings.TrimSpace(rest); !ok || rest != "" && !strings.HasPrefix(rest, "#") {
+		return nil
+	}
+	switch symbol {
+	case "+", "-":
+		return &heredoc{indent, symbol}
+	case "~":
+		return &heredoc{indent, ""}
+	}
+	return &heredoc{indent - 2, ""}
+}
+
+// line writes a line of the text. It reports whether the line is the end, which it does not write.
+func (h *heredoc) line(b *strings.Builder, line string) bool {
+	at := h.column + 4 // the column of symbols
+	if strings.HasPrefix(strings.TrimLeft(line, " "), "EOT") && len(line)-len(strings.TrimLeft(line, " ")) == h.column+2 {
+		return true
+	}
+	if len(line) < at+2 {
+		b.WriteString(line)
+		return false
+	}
+	symbol := line[at : at+1]
+	if symbol != "+" && symbol != "-" {
+		symbol = cmp.Or(h.all, " ")
+	}
+	b.WriteString(symbol + line[:at] + line[at+2:])
+	return false
 }
 
 // fenced returns a text as a block of code, with a fence that does not occur in it.

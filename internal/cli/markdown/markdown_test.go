@@ -131,3 +131,82 @@ func TestDiff(t *testing.T) {
 		t.Errorf("got:\n%s", got)
 	}
 }
+
+// The lines of a text are not taken for changes, and comments are aligned with what they are about.
+func TestDiffOfTexts(t *testing.T) {
+	plan := `  # x.a will be updated in-place
+  ~ resource "x" "a" {
+        id    = "1"
+      # main.tf:3
+      + added = <<-EOT
+            - item
+            + EOT
+              ~ deeper
+
+        EOT
+        # (2 unchanged attributes hidden)
+      ~ text  = <<-EOT # forces replacement
+            - an item
+          - - old
+          + ~ new
+            EOT
+        EOT
+        same  = <<-EOT
+            - item
+        EOT
+      - name  = "EOT" -> null
+    }
+`
+	want := ` # x.a will be updated in-place
+!  resource "x" "a" {
+       id    = "1"
+       # main.tf:3
++      added = <<-EOT
++          - item
++          + EOT
++            ~ deeper
+
+       EOT
+       # (2 unchanged attributes hidden)
+!      text  = <<-EOT # forces replacement
+           - an item
+-          - old
++          ~ new
+           EOT
+       EOT
+       same  = <<-EOT
+           - item
+       EOT
+-      name  = "EOT" -> null
+   }
+`
+	if got := asDiff(plan); got != want {
+		t.Errorf("asDiff returns\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A section does not take the whole size if there are others.
+func TestShares(t *testing.T) {
+	t.Parallel()
+	d := &Document{Mark: "plan", Title: "Plan", Table: Table{Columns: []Column{{Name: "Unit"}}}}
+	for i := range 1000 {
+		name := fmt.Sprintf("unit-%03d", i)
+		d.Messages = append(d.Messages, Message{Title: "Warning: " + name, Of: []string{name}})
+		d.Causes = append(d.Causes, Cause{What: name, Place: "a.tf:1"})
+		d.Table.Rows = append(d.Table.Rows, []Cell{{name, true}})
+		d.Details = append(d.Details, Detail{Title: name, Text: strings.Repeat("text\n", 100)})
+	}
+	got := written(t, d, 20000)
+	for what, least := range map[string]int{":warning:": 50, ": `a.tf:1`": 30, "| `unit-": 200, "<details>": 12} {
+		if n := strings.Count(got, what); n < least || n >= 1000 {
+			t.Errorf("the document contains %q %d times", what, n)
+		}
+	}
+	if len(got) > 20000 || len(got) < 17000 {
+		t.Errorf("the document has %d bytes", len(got))
+	}
+	d.Causes, d.Table.Rows, d.Details = nil, nil, nil
+	if got := written(t, d, 20000); len(got) < 19000 {
+		t.Errorf("the only section has %d bytes", len(got))
+	}
+}

@@ -105,6 +105,10 @@ func runPlan(ctx context.Context, c *command.Call, o *Flags) int {
 		}
 	}
 	comment := planpage.Comment{Call: c, To: o.Markdown, Mode: o.Plan.Mode}
+	if ds := LoadAccepted(c, o); ds.HasErrors() {
+		return c.Fail(append(ds, comment.Write(ds)...))
+	}
+	o.Plan.Accept = o.Plan.Accept.In(o.Plan.Accept.Dir)
 	r, ds := start(ctx, c, o, "plan", "OperationTypePlan")
 	if r == nil {
 		return c.Fail(append(ds, comment.Write(ds)...))
@@ -125,6 +129,9 @@ func runPlan(ctx context.Context, c *command.Call, o *Flags) int {
 				}
 			})
 			shown = append(shown, r.checkRules(ctx, p)...)
+			if p != nil && o.Drift {
+				shown = append(shown, ReportAccepted(c, o, []UnitDrift{{"", p.Accepted}}, o.readByDrift(ds))...)
+			}
 			r.Report.Tell(append(ds, shown...))
 			if p != nil && o.Markdown.File != "" {
 				comment.Plan(p, r.Engine.Root().Variables, r.Schemas(ctx))

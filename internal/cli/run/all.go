@@ -128,6 +128,11 @@ func (r *estateRun) start(ctx context.Context) int {
 	if c.System.LimitHeap != nil {
 		c.System.LimitHeap() // an estate has many units, and a CI machine often little memory
 	}
+	if r.Serving == nil {
+		if ds := planning.LoadAccepted(c, &r.op); ds.HasErrors() {
+			return c.Fail(ds)
+		}
+	}
 	var err error
 	if r.shown.log, err = unitlog.New(f.Log(), c.Dir, c.Now); err != nil {
 		return c.Report.UsageError("run", "Failed to parse command-line flags", err.Error())

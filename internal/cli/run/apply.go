@@ -9,6 +9,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/planning"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/unitview"
 	"github.com/terrace-iac/terrace/internal/cli/view"
@@ -145,11 +146,28 @@ func (r *estateRun) end(results []*estate.Result) int {
 	if r.Report.Stream != nil {
 		r.shown.summary.JSON(results)
 	}
+	r.accepted(results)
 	code := r.written(results)
 	if code == 0 && r.op.Detailed && unitview.Changes(results) {
 		return 2
 	}
 	return code
+}
+
+// accepted reports the drift that the list of accepted drift contains.
+func (r *estateRun) accepted(results []*estate.Result) {
+	if !r.op.Drift {
+		return
+	}
+	var units []planning.UnitDrift
+	read := func(plan.Acceptance) bool { return r.whole && !r.op.Limited() && r.op.Plan.Accept.Dir == "" }
+	for _, res := range results {
+		if res.Status == estate.Failed || res.Status == estate.EarlyExit {
+			read = nil
+		}
+		units = append(units, planning.UnitDrift{Unit: res.Unit.Name, Drift: res.Accepted})
+	}
+	r.Report.Tell(planning.ReportAccepted(r.Call, &r.op, units, read))
 }
 
 // written writes the report files and returns the exit status.

@@ -298,6 +298,21 @@ func (s *Stream) Plan(p *plan.Plan) {
 	}
 }
 
+// Accepted writes a line for drift that the list of accepted drift contains.
+func (s *Stream) Accepted(a plan.AcceptedDrift) {
+	if s == nil {
+		return
+	}
+	by := make([]fields, len(a.By))
+	for i, e := range a.By {
+		by[i] = fields{"file": e.File, "line": e.Line, "reason": e.Reason}
+		if e.Expires != "" {
+			by[i]["expires"] = e.Expires
+		}
+	}
+	s.line("info", a.Address+": Drift accepted", "accepted_drift", fields{"drift": fields{"address": a.Address, "attributes": append([]string{}, a.Attributes...), "accepted_by": by}})
+}
+
 // Changes writes a line for each planned change, at the start of the apply of a saved plan. It
 // leaves out moves and imports without a change, which the plan has reported.
 func (s *Stream) Changes(p *plan.Plan) {

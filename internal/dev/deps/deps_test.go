@@ -181,6 +181,7 @@ const packageOrder = `
 	internal/provider/resourceclient, internal/plan/refactoring < internal/plan/validate;
 	plan, state/statefile, internal/base/sealing < internal/plan/planfile;
 	plan, internal/base/atomicfile < internal/plan/readlog;
+	plan, internal/base/readfile, internal/base/sys, internal/lang/hclnative < internal/plan/accepted;
 	internal/plan/relevantattrs, internal/settings/lock < internal/plan/planjson;
 	internal/lang/eval, event, internal/plan/refactoring < internal/plan/apply/provision;
 	internal/provider/resourceclient, internal/plan/imports, internal/plan/checks, internal/plan/apply/provision < internal/plan/apply;
@@ -190,7 +191,7 @@ const packageOrder = `
 	internal/lang/origin < internal/lang/subject;
 
 	# the facade never imports unit.
-	internal/plan/planner, internal/plan/apply, internal/provider/provisioner, internal/plan/validate, internal/plan/planfile, internal/plan/relevantattrs, internal/lang/origin, internal/lang/outliner, internal/lang/subject, internal/state/store/local,
+	internal/plan/planner, internal/plan/accepted, internal/plan/apply, internal/provider/provisioner, internal/plan/validate, internal/plan/planfile, internal/plan/relevantattrs, internal/lang/origin, internal/lang/outliner, internal/lang/subject, internal/state/store/local,
 	  internal/provider/builtin, internal/provider/manager, internal/provider/install,
 	  internal/provider/rpc, internal/net/registry
 	< engine;

@@ -159,29 +159,30 @@ type Warning struct {
 
 // A Result is the serializable part of a report.Result.
 type Result struct {
-	Status   report.Status     `json:"status"`
-	Reason   string            `json:"reason,omitempty"`
-	Cause    string            `json:"cause,omitempty"`
-	Message  string            `json:"message,omitempty"`
-	Started  time.Time         `json:"started"`
-	Ended    time.Time         `json:"ended"`
-	Counts   plan.Counts       `json:"counts"`
-	Reads    plan.Reads        `json:"reads"`
-	Changes  bool              `json:"changes,omitempty"`
-	Deferred []report.Deferral `json:"deferred,omitempty"`
-	Code     int               `json:"code,omitempty"`
+	Status   report.Status        `json:"status"`
+	Reason   string               `json:"reason,omitempty"`
+	Cause    string               `json:"cause,omitempty"`
+	Message  string               `json:"message,omitempty"`
+	Started  time.Time            `json:"started"`
+	Ended    time.Time            `json:"ended"`
+	Counts   plan.Counts          `json:"counts"`
+	Reads    plan.Reads           `json:"reads"`
+	Changes  bool                 `json:"changes,omitempty"`
+	Deferred []report.Deferral    `json:"deferred,omitempty"`
+	Accepted []plan.AcceptedDrift `json:"accepted,omitempty"`
+	Code     int                  `json:"code,omitempty"`
 }
 
 // ResultOf returns the serializable part of a result.
 func ResultOf(r *report.Result) *Result {
-	return &Result{r.Status, r.Reason, r.Cause, r.Message, r.Started, r.Ended, r.Counts, r.Reads, r.Changes, r.Deferred, r.Code}
+	return &Result{r.Status, r.Reason, r.Cause, r.Message, r.Started, r.Ended, r.Counts, r.Reads, r.Changes, r.Deferred, r.Accepted, r.Code}
 }
 
 // Fill copies r to into. ended is the end of the turn by the engine's clock. Only the duration
 // comes from the worker, since the clocks of workers may be wrong.
 func (r *Result) Fill(into *report.Result, ended time.Time) {
 	into.Status, into.Reason, into.Cause, into.Message, into.Code = r.Status, r.Reason, r.Cause, r.Message, r.Code
-	into.Counts, into.Reads, into.Changes, into.Deferred = r.Counts, r.Reads, r.Changes, r.Deferred
+	into.Counts, into.Reads, into.Changes, into.Deferred, into.Accepted = r.Counts, r.Reads, r.Changes, r.Deferred, r.Accepted
 	if !ended.IsZero() && r.Ended.After(r.Started) {
 		into.Started, into.Ended = ended.Add(r.Started.Sub(r.Ended)), ended
 	}

@@ -33,6 +33,8 @@ type Result struct {
 	Counts  plan.Counts
 	Reads   plan.Reads
 	Changes bool // the plan contains changes
+	// Accepted is the drift that the list of accepted drift contains.
+	Accepted []plan.AcceptedDrift
 	// Deferred contains the parts that cannot be planned before other units are applied.
 	Deferred []Deferral
 	Code     int

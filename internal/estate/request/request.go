@@ -67,6 +67,8 @@ type Operation struct {
 	Since    string       `json:",omitzero"` // the revision whose texts are shown beside the origins of new values; "" for none
 	Approved bool         `json:",omitzero"` // apply without approval
 
+	Drift         bool   `json:",omitzero"` // the command drift, which has a list of accepted drift
+	ShowAccepted  bool   `json:",omitzero"` // list the accepted drift
 	NoTests       bool   `json:",omitzero"` // do not validate test files
 	TestDirectory string `json:",omitzero"` // directory of the test files
 }

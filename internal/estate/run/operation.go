@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"os"
+	"path"
 	"slices"
 	"strings"
 
@@ -241,6 +242,7 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 		return ds
 	}
 	po := w.at.extra.Plan(w.o.Plan)
+	po.Accept = po.Accept.In(path.Join(po.Accept.Dir, w.Unit.Name))
 	po.Mode, po.GenerateTo, po.Defer, po.Time = w.mode(), generate, w.o.Op == Plan, w.approval.Time()
 	done, more := op.Run(ctx, workdir.Want{
 		Plan:  po,
@@ -349,6 +351,7 @@ func (w *operationWork) notePlan(p *plan.Plan, by sealing.Sealer) {
 	if w.o.Saving != nil {
 		w.o.Saving.Take(w.Unit.Name, w.digest(), by, p)
 	}
+	w.res.Accepted = p.Accepted
 	w.o.Observe.Planned(w.Unit, w.module.engine, p)
 	if w.o.Op == Apply || w.o.DropPlans || w.o.Saving != nil {
 		w.res.Plan = nil // plans are large

@@ -330,9 +330,11 @@ func (c collector) instance(d *eval.Desired, some bool) *outline.Object {
 	if l.PreventDestroy != nil {
 		out.Parts = p.argument(out.Parts, f, l.PreventDestroy.Expr, nil, " lifecycle.prevent_destroy")
 	}
-	if l.IgnoreAll || len(l.IgnoreChanges) > 0 {
-		x := newDigest(strconv.FormatBool(l.IgnoreAll))
-		for _, name := range sortedRefs(l.IgnoreChanges) {
+	if in, ds := d.Ignored(p.t); ds.HasErrors() || in.Unknown != nil {
+		out.Parts = append(out.Parts, outline.Part{Path: " lifecycle.ignore_changes", Print: p.ignored(desiredFrame(d), newDigest("ignore"), l.Ignore).sum(), Unknown: true, At: at("ignore_changes")})
+	} else if in.All || len(in.Paths) > 0 {
+		x := newDigest(strconv.FormatBool(in.All))
+		for _, name := range sortedRefs(in.Paths) {
 			x.text(name)
 		}
 		fixed("lifecycle.ignore_changes", x, at("ignore_changes"))
@@ -369,6 +371,33 @@ func (c collector) instance(d *eval.Desired, some bool) *outline.Object {
 		connection(v.Connection, path+".connection")
 	}
 	return out
+}
+
+// ignored adds an ignore_changes argument whose value is unknown to a fingerprint.
+func (p *printer) ignored(f *frame, d *digest, x *config.Ignore) *digest {
+	switch {
+	case x == nil:
+		return d.text("none")
+	case x.All:
+		return d.text("all")
+	}
+	for _, step := range x.Path {
+		if step.Key != nil {
+			d.print(p.expr(f, step.Key, nil))
+		} else {
+			d.text(addr.Text(hcl.Traversal{step.Traverser}))
+		}
+	}
+	for _, e := range []hcl.Expression{x.Condition, x.Value} {
+		if e != nil {
+			d.print(p.expr(f, e, nil))
+		}
+	}
+	d.number(len(x.Items))
+	for _, item := range append([]*config.Ignore{x.Then, x.Else}, x.Items...) {
+		p.ignored(f, d, item)
+	}
+	return d
 }
 
 func sortedRefs(refs []hcl.Traversal) []string {

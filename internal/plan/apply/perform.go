@@ -153,7 +153,11 @@ func (a *applier) wanted(t *demand.Task, id int, c *plan.Change) (*target, diag.
 		if c.Op.IsReplace() {
 			prior = x.sub.Null() // ignore_changes does not apply to a new object, as in the plan
 		}
-		x.config = resourceclient.IgnoreChanges(d, s, prior, x.config)
+		ignore, bad := resourceclient.IgnoreChanges(t, d, s, prior)
+		if ds = append(ds, bad...); bad.HasErrors() {
+			return nil, ds
+		}
+		x.config = ignore(x.config)
 	}
 	return x, append(ds, x.blame(more)...)
 }

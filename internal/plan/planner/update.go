@@ -30,14 +30,18 @@ func (m *managedPlan) planUpdate(now resourceclient.Object, imp *plan.Import) (c
 	if now.Stored != nil && now.Stored.Tainted {
 		prior = m.sub.None()
 	}
-	config := resourceclient.IgnoreChanges(m.d, s, prior.Value, written)
+	ignore, more := resourceclient.IgnoreChanges(m.t, m.d, s, prior.Value)
+	if ds = append(ds, more...); more.HasErrors() {
+		return unknown, ds
+	}
+	config := ignore(written)
 	resp, more := m.sub.Plan(prior, config)
 	ds = append(ds, more...)
 	if more.HasErrors() {
 		return resourceclient.WithSensitive(resp.Planned, sensitive, s), ds
 	}
 	if resp.Legacy {
-		resp.Planned = resourceclient.IgnoreChanges(m.d, s, prior.Value, resp.Planned)
+		resp.Planned = ignore(resp.Planned)
 	}
 	life := m.d.Resource.Config().Lifecycle
 	c := &plan.Change{

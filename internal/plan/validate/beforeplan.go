@@ -131,7 +131,7 @@ func (v *validator) block(t *demand.Task, d *eval.Desired, s *schema.Resource, s
 	}
 	_, more = d.Preconditions(t)
 	ds = append(ds, notFailures(more)...)
-	ds = append(ds, v.ignored(d, s)...)
+	ds = append(ds, v.ignored(t, d, s)...)
 	ds = append(ds, v.provisioners(t, d, self)...)
 	return append(ds, made(t, d, self)...)
 }

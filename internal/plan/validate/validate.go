@@ -342,7 +342,7 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 		more = resourceclient.Blame(d, s, prov.ValidateResource(v.ctx, a.Resource.Mode, a.Resource.Type, plain))
 	}
 	ds = append(ds, append(more, v.deprecated(d, s, plain, more)...).About(a.String())...)
-	ds = append(ds, v.ignored(d, s)...)
+	ds = append(ds, v.ignored(t, d, s)...)
 	out := s.Block.SetUnknowns(plain)
 	if v.in.Unknown {
 		out, marked = unknownParts(s.Block), false
@@ -466,9 +466,18 @@ func sentence(text string) string {
 }
 
 // ignored checks the references in ignore_changes against the schema.
-func (v *validator) ignored(d *eval.Desired, s *schema.Resource) diag.List {
-	var ds, redundant diag.List
-	for _, ref := range d.Resource.Config().Lifecycle.IgnoreChanges {
+func (v *validator) ignored(t *demand.Task, d *eval.Desired, s *schema.Resource) diag.List {
+	var redundant diag.List
+	in, ds := d.Ignored(t)
+	refs := d.Resource.Config().Lifecycle.Ignore.Paths()
+	for _, ref := range in.Paths {
+		if !slices.ContainsFunc(refs, func(x hcl.Traversal) bool {
+			return x.SourceRange() == ref.SourceRange() && addr.Text(x) == addr.Text(ref)
+		}) {
+			refs = append(refs, ref)
+		}
+	}
+	for _, ref := range refs {
 		at := ref.SourceRange()
 		if more := eval.AttributeMistake(ref, s.Block.ImpliedType(), &at); more != nil { // such references are relative to the resource
 			ds = append(ds, more...)

@@ -2,16 +2,27 @@ package resourceclient
 
 import (
 	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/demand"
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lang/eval"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
 )
 
-// IgnoreChanges replaces the values at the paths of lifecycle.ignore_changes in an
-// instance's configuration by the prior values.
-func IgnoreChanges(d *eval.Desired, s *schema.Resource, prior, config cty.Value) cty.Value {
-	life := d.Resource.Config().Lifecycle
-	return ignoreChanges(life.IgnoreChanges, life.IgnoreAll, prior, config, s)
+// IgnoreChanges evaluates lifecycle.ignore_changes of an instance. The function that it returns
+// replaces the values at these paths in a configuration by those of prior, the object that exists.
+func IgnoreChanges(t *demand.Task, d *eval.Desired, s *schema.Resource, prior cty.Value) (func(config cty.Value) cty.Value, diag.List) {
+	in, ds := d.Ignored(t)
+	if d.Resource.Config().Lifecycle.Ignore != nil {
+		for _, ref := range in.Paths {
+			at := ref.SourceRange()
+			ds = append(ds, eval.AttributeMistake(ref, s.Block.ImpliedType(), &at)...)
+		}
+		if in.Unknown != nil && !prior.IsNull() {
+			ds = append(ds, d.UnknownIgnored(in.Unknown)...)
+		}
+	}
+	return func(config cty.Value) cty.Value { return ignoreChanges(in.Paths, in.All, prior, config, s) }, ds
 }
 
 // ignoreChanges replaces the values at the paths in a configuration by the prior values, or

@@ -1,0 +1,716 @@
+//go:build unix
+
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/terrace-iac/terrace/internal/dev/testkit"
+	ctyyaml "github.com/zclconf/go-cty-yaml"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// These tests run the recipes of docs/ci.md: the steps of the GitHub action, the jobs of the GitLab
+// template and the steps of the Atlantis workflows, with the built program, against a stand-in of
+// the services' APIs.
+
+const (
+	ciToken  = "token-of-the-service"
+	ciSecret = "hunter2-the-password"
+)
+
+// decodeYAML decodes a YAML file of the tree into a Go value by its JSON names.
+func decodeYAML(t *testing.T, path string, into any) {
+	t.Helper()
+	src, err := os.ReadFile(filepath.Join("../..", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ty, err := ctyyaml.ImpliedType(src)
+	if err != nil {
+		t.Fatal(path, err)
+	}
+	v, err := ctyyaml.Unmarshal(src, ty)
+	if err != nil {
+		t.Fatal(path, err)
+	}
+	text, err := ctyjson.Marshal(v, ty)
+	if err != nil {
+		t.Fatal(path, err)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		t.Fatal(path, err)
+	}
+}
+
+// ciStep is a step of an action.
+type ciStep struct {
+	ID, Name, If, Shell, Run, Uses string
+	Env                            map[string]string
+	With                           map[string]any
+}
+
+// ciAction is a composite action.
+type ciAction struct {
+	Inputs map[string]struct {
+		Default  string
+		Required bool
+	}
+	Runs struct {
+		Using string
+		Steps []ciStep
+	}
+}
+
+// post is a comment, a note or an issue at a service.
+type post struct {
+	ID     int      `json:"id"`
+	Number int      `json:"number"`
+	IID    int      `json:"iid"`
+	Title  string   `json:"title"`
+	Body   string   `json:"body"`
+	Text   string   `json:"description"`
+	State  string   `json:"state"`
+	Labels []string `json:"-"`
+}
+
+// forge is the stand-in of a service: its comments, issues, labels and artifacts.
+type forge struct {
+	*httptest.Server
+	t         *testing.T
+	mu        sync.Mutex
+	comments  []*post // of the pull request 7
+	issues    []*post
+	labels    []string
+	artifacts map[string][]byte // zip files by name
+	calls     []string
+}
+
+func newForge(t *testing.T) *forge {
+	f := &forge{t: t, artifacts: map[string][]byte{}}
+	f.Server = httptest.NewServer(f)
+	t.Cleanup(f.Close)
+	return f
+}
+
+func (f *forge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r.Header.Get("Authorization") != "Bearer "+ciToken && r.Header.Get("PRIVATE-TOKEN") != ciToken {
+		http.Error(w, "no token", http.StatusUnauthorized)
+		return
+	}
+	var in struct {
+		Title, Body, Description, State string
+		StateEvent                      string `json:"state_event"`
+		Labels                          any
+	}
+	if r.Method != http.MethodGet {
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+	}
+	f.calls = append(f.calls, r.Method+" "+r.URL.Path)
+	reply := func(v any) { _ = json.NewEncoder(w).Encode(v) }
+	list := func(all []*post) {
+		page, size := 1, 30
+		if n, err := strconv.Atoi(r.URL.Query().Get("page")); err == nil {
+			page = n
+		}
+		if n, err := strconv.Atoi(r.URL.Query().Get("per_page")); err == nil {
+			size = n
+		}
+		from := min((page-1)*size, len(all))
+		reply(append([]*post{}, all[from:min(from+size, len(all))]...))
+	}
+	set := func(p *post) {
+		p.Body, p.Text = in.Body, in.Description
+		if in.Title != "" {
+			p.Title = in.Title
+		}
+		reply(p)
+	}
+	create := func(all *[]*post) {
+		n := len(*all) + 1
+		p := &post{ID: 1000 + n, Number: n, IID: n, State: "open"}
+		*all = append(*all, p)
+		w.WriteHeader(http.StatusCreated)
+		set(p)
+	}
+	find := func(all []*post, id string) *post {
+		for _, p := range all {
+			if strconv.Itoa(p.ID) == id || strconv.Itoa(p.Number) == id {
+				return p
+			}
+		}
+		return &post{}
+	}
+	open := func() []*post {
+		return slices.DeleteFunc(slices.Clone(f.issues), func(p *post) bool { return p.State != "open" })
+	}
+	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/repos/o/r"), "/projects/5")
+	last := path[strings.LastIndexByte(path, '/')+1:]
+	switch what := r.Method + " " + regexp.MustCompile(`/\d+$`).ReplaceAllString(path, "/N"); what {
+	case "GET /issues/7/comments", "GET /merge_requests/7/notes":
+		list(f.comments)
+	case "POST /issues/7/comments", "POST /merge_requests/7/notes":
+		create(&f.comments)
+	case "PATCH /issues/comments/N", "PUT /merge_requests/7/notes/N":
+		set(find(f.comments, last))
+	case "GET /issues/7/labels":
+		out := []map[string]string{}
+		for _, l := range f.labels {
+			out = append(out, map[string]string{"name": l})
+		}
+		reply(out)
+	case "GET /issues":
+		list(open())
+	case "POST /issues":
+		create(&f.issues)
+	case "PATCH /issues/N", "PUT /issues/N":
+		p := find(f.issues, last)
+		if in.State == "closed" || in.StateEvent == "close" {
+			p.State = "closed"
+			reply(p)
+			return
+		}
+		set(p)
+	case "GET /actions/artifacts":
+		out := []map[string]any{}
+		if name := r.URL.Query().Get("name"); f.artifacts[name] != nil {
+			out = append(out, map[string]any{"id": 1, "expired": false, "archive_download_url": f.URL + "/repos/o/r/zip/" + name})
+		}
+		reply(map[string]any{"artifacts": out})
+	default:
+		if name, ok := strings.CutPrefix(path, "/zip/"); ok {
+			_, _ = w.Write(f.artifacts[name])
+			return
+		}
+		f.t.Errorf("unexpected request %s", what)
+		http.NotFound(w, r)
+	}
+}
+
+// ciJob runs the scripts of a job.
+type ciJob struct {
+	t    *testing.T
+	work string // the checkout
+	temp string
+	env  []string
+	log  strings.Builder
+}
+
+func newJob(t *testing.T, files string) *ciJob {
+	for _, tool := range []string{"bash", "curl", "jq", "unzip", "git"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("SKIP: the recipes need %s: apt-get install bash curl jq unzip git", tool)
+		}
+	}
+	if testing.Short() {
+		t.Skip("SKIP: builds the program; run without -short")
+	}
+	bin, temp := t.TempDir(), t.TempDir()
+	if err := os.Symlink(testkit.Terrace(t), filepath.Join(bin, "terrace")); err != nil {
+		t.Fatal(err)
+	}
+	j := &ciJob{t: t, work: testkit.Files(t, files), temp: temp}
+	j.env = []string{
+		"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + temp, "TF_VAR_password=" + ciSecret, "CHECKPOINT_DISABLE=1",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com", "GIT_CONFIG_GLOBAL=/dev/null",
+	}
+	j.git("init", "-q")
+	j.commit()
+	return j
+}
+
+func (j *ciJob) git(args ...string) string {
+	j.t.Helper()
+	c := exec.CommandContext(j.t.Context(), "git", args...)
+	c.Dir, c.Env = j.work, j.env
+	out, err := c.Output()
+	if err != nil {
+		j.t.Fatal(args, err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// commit commits the checkout, and returns the commit.
+func (j *ciJob) commit() string {
+	j.git("add", "-A", "--", ":!*.tfstate*", ":!.terra*", ":!terrace-plan")
+	j.git("commit", "-q", "--allow-empty", "-m", "x")
+	return j.git("rev-parse", "HEAD")
+}
+
+func (j *ciJob) write(name, text string) {
+	j.t.Helper()
+	if err := os.WriteFile(filepath.Join(j.work, name), []byte(text), 0o600); err != nil {
+		j.t.Fatal(err)
+	}
+}
+
+// run runs a script in a shell.
+func (j *ciJob) run(script string, env map[string]string, shell ...string) error {
+	c := exec.CommandContext(j.t.Context(), shell[0], append(shell[1:], script)...)
+	c.Dir, c.Env = j.work, j.env
+	for _, k := range slices.Sorted(maps.Keys(env)) {
+		c.Env = append(c.Env, k+"="+env[k])
+	}
+	out, err := c.CombinedOutput()
+	j.log.Write(out)
+	return err
+}
+
+// harmless fails the test if a text contains a secret.
+func (j *ciJob) harmless(what, text string) {
+	j.t.Helper()
+	for _, s := range []string{ciToken, ciSecret} {
+		if strings.Contains(text, s) {
+			j.t.Errorf("%s contains the secret %q:\n%s", what, s, text)
+		}
+	}
+}
+
+// lookup evaluates an expression of an action: comparisons of names with texts, joined by &&.
+func lookup(expr string, names map[string]string) string {
+	if strings.HasPrefix(expr, "hashFiles(") {
+		return "hash"
+	}
+	value := ""
+	for _, term := range strings.Split(expr, " && ") {
+		name, want, compared := strings.Cut(strings.TrimSpace(term), " == ")
+		differs := false
+		if !compared {
+			name, want, differs = strings.Cut(name, " != ")
+		}
+		value = names[name]
+		if compared || differs {
+			value = map[bool]string{true: "true"}[(value == strings.Trim(want, "'")) != differs]
+		}
+		if value == "" {
+			return ""
+		}
+	}
+	return value
+}
+
+// action runs the composite action as GitHub does. It returns the outputs of the step run, the
+// summary, and whether the action succeeded.
+func (j *ciJob) action(f *forge, inputs map[string]string) (outputs map[string]string, summary string, ok bool) {
+	j.t.Helper()
+	var a ciAction
+	decodeYAML(j.t, "ci/github/action.yml", &a)
+	if a.Runs.Using != "composite" {
+		j.t.Fatal("the action is not composite")
+	}
+	names := map[string]string{"github.event.pull_request.number": "7", "github.token": ciToken, "runner.os": "Linux"}
+	if inputs["mode"] == "drift" {
+		delete(names, "github.event.pull_request.number")
+	}
+	temp := filepath.Join(j.temp, "runner")
+	if err := os.RemoveAll(temp); err != nil {
+		j.t.Fatal(err)
+	}
+	if err := os.MkdirAll(temp, 0o700); err != nil {
+		j.t.Fatal(err)
+	}
+	names["runner.temp"] = temp
+	fill := func(text string) string {
+		return regexp.MustCompile(`\$\{\{ (.*?) \}\}`).ReplaceAllStringFunc(text, func(s string) string { return lookup(s[4:len(s)-3], names) })
+	}
+	for name, in := range a.Inputs {
+		names["inputs."+name] = fill(in.Default)
+	}
+	for name, v := range inputs {
+		if _, known := a.Inputs[name]; !known {
+			j.t.Fatalf("the action has no input %s", name)
+		}
+		names["inputs."+name] = v
+	}
+	env := map[string]string{"GITHUB_API_URL": f.URL, "GITHUB_REPOSITORY": "o/r", "RUNNER_TEMP": temp}
+	for _, name := range []string{"GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "GITHUB_PATH"} {
+		env[name] = filepath.Join(temp, name)
+	}
+	outputs, ok = map[string]string{}, true
+	j.log.Reset()
+	for _, s := range a.Runs.Steps {
+		if !ok || s.If != "" && lookup(s.If, names) == "" {
+			continue
+		}
+		switch {
+		case strings.HasPrefix(s.Uses, "actions/cache@"):
+			continue
+		case strings.HasPrefix(s.Uses, "actions/upload-artifact@"):
+			f.upload(fill(s.With["name"].(string)), strings.Fields(fill(s.With["path"].(string)))...)
+			continue
+		case s.Uses != "" || s.Shell != "bash" || strings.Contains(s.Run, "${{"):
+			j.t.Fatalf("the step %q cannot be run, or has an expression in its script", s.Name)
+		}
+		with := maps.Clone(env)
+		for k, v := range s.Env {
+			with[k] = fill(v)
+		}
+		_ = os.WriteFile(env["GITHUB_OUTPUT"], nil, 0o600)
+		ok = j.run(s.Run, with, "bash", "--noprofile", "--norc", "-eo", "pipefail", "-c") == nil
+		text, _ := os.ReadFile(env["GITHUB_OUTPUT"])
+		for line := range strings.Lines(string(text)) {
+			k, v, _ := strings.Cut(strings.TrimSpace(line), "=")
+			names["steps."+s.ID+".outputs."+k] = v
+			outputs[k] = v
+		}
+	}
+	text, _ := os.ReadFile(env["GITHUB_STEP_SUMMARY"])
+	j.harmless("the log", j.log.String())
+	j.harmless("the summary", string(text))
+	return outputs, string(text), ok
+}
+
+// upload keeps files as an artifact.
+func (f *forge) upload(name string, paths ...string) {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, p := range paths {
+		text, err := os.ReadFile(p)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		e, err := w.Create(filepath.Base(p))
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if _, err := io.Copy(e, bytes.NewReader(text)); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		f.t.Fatal(err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.artifacts[name] = b.Bytes()
+}
+
+// ours returns the comments that Terrace wrote.
+func (f *forge) ours() (out []*post) {
+	for _, p := range f.comments {
+		if strings.HasPrefix(p.Body, "<!-- terrace: ") {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+const ciDirectory = `
+-- main.tf --
+variable "password" { sensitive = true }
+resource "terraform_data" "a" { input = [1, var.password] }
+`
+
+func TestGitHubAction(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, ciDirectory)
+	f := newForge(t)
+	for i := range 120 { // the comment is not on the first page
+		f.comments = append(f.comments, &post{ID: i + 1, Number: i + 1, Body: "Looks good."})
+	}
+	state := filepath.Join(j.work, "terraform.tfstate")
+	plan := func() (map[string]string, bool) {
+		t.Helper()
+		out, summary, ok := j.action(f, map[string]string{"mode": "plan", "all": ""})
+		all := f.ours()
+		if len(all) != 1 || all[0].Body != summary || len(f.comments) != 121 {
+			t.Fatalf("there are %d comments of the action, and %d in all; log:\n%s", len(all), len(f.comments), j.log.String())
+		}
+		j.harmless("the comment", summary)
+		return out, ok
+	}
+	apply := func(label string) bool {
+		t.Helper()
+		_, _, ok := j.action(f, map[string]string{"mode": "apply", "all": "", "label": label})
+		return ok
+	}
+	first := j.git("rev-parse", "HEAD")
+	out, ok := plan()
+	if !ok || out["code"] != "2" || out["changes"] != "true" || f.artifacts["terrace-plan-"+first] == nil {
+		t.Fatalf("plan: %v\n%s", out, j.log.String())
+	}
+	if !strings.Contains(f.ours()[0].Body, "## Plan: 1 to add") {
+		t.Errorf("the comment is %s", f.ours()[0].Body)
+	}
+
+	// A pull request that is updated has the same comment.
+	j.write("main.tf", "variable \"password\" { sensitive = true }\nresource \"terraform_data\" \"a\" { input = [2, var.password] }\nresource \"terraform_data\" \"b\" {}\n")
+	second := j.commit()
+	if apply("") || !strings.Contains(j.log.String(), "There is no plan for the commit "+second) {
+		t.Errorf("a commit without a plan was applied:\n%s", j.log.String())
+	}
+	plan()
+	if !strings.Contains(f.ours()[0].Body, "## Plan: 2 to add") {
+		t.Errorf("the comment is %s", f.ours()[0].Body)
+	}
+
+	// Nothing is applied without the label, or from the plan of another commit.
+	if apply("approved") || !strings.Contains(j.log.String(), "does not have the label approved") {
+		t.Errorf("applied without the label:\n%s", j.log.String())
+	}
+	f.labels = []string{"docs", "approved"}
+	right := f.artifacts["terrace-plan-"+second]
+	f.artifacts["terrace-plan-"+second] = f.artifacts["terrace-plan-"+first]
+	if apply("approved") || !strings.Contains(j.log.String(), "The plan is for the commit "+first) {
+		t.Errorf("applied the plan of another commit:\n%s", j.log.String())
+	}
+	if _, err := os.Stat(state); err == nil {
+		t.Fatal("something was applied")
+	}
+	f.artifacts["terrace-plan-"+second] = right
+	if !apply("approved") {
+		t.Fatalf("the approved plan was not applied:\n%s", j.log.String())
+	}
+	text, err := os.ReadFile(state)
+	if err != nil || !strings.Contains(string(text), `"name": "b"`) {
+		t.Errorf("the state is %s (%v)", text, err)
+	}
+	if apply("approved") { // the state has changed
+		t.Errorf("the plan was applied twice:\n%s", j.log.String())
+	}
+
+	// A plan that fails updates the comment, and the job fails.
+	j.write("broken.tf", "locals { a = local.b }\n")
+	if _, ok := plan(); ok || !strings.Contains(f.ours()[0].Body, "## Plan failed") {
+		t.Errorf("the comment of a failed plan is %s", f.ours()[0].Body)
+	}
+	if err := os.Remove(filepath.Join(j.work, "broken.tf")); err != nil {
+		t.Fatal(err)
+	}
+
+	// One issue about drift is opened, updated and closed.
+	drift := func() string {
+		t.Helper()
+		_, _, ok := j.action(f, map[string]string{"mode": "drift", "all": ""})
+		if !ok {
+			t.Fatalf("drift failed:\n%s", j.log.String())
+		}
+		text := ""
+		for _, p := range f.issues {
+			text += p.State + " " + p.Title + "\n"
+			j.harmless("the issue", p.Body)
+		}
+		return text
+	}
+	if got := drift(); got != "" {
+		t.Errorf("without drift there are the issues %s", got)
+	}
+	j.write("output.tf", "output \"o\" { value = 1 }\n")
+	title := "Drift: 0 changes outside of the configuration in " + filepath.Base(j.work) + "\n"
+	for range 2 {
+		if got := drift(); got != "open "+title {
+			t.Errorf("the issues are %s", got)
+		}
+	}
+	j.write("output.tf", "")
+	if got := drift(); got != "closed "+title {
+		t.Errorf("the issues are %s", got)
+	}
+}
+
+const ciEstate = `
+-- live/a/terragrunt.hcl --
+terraform { source = "../../m" }
+-- live/b/terragrunt.hcl --
+terraform { source = "../../m" }
+-- m/main.tf --
+variable "password" { sensitive = true }
+resource "terraform_data" "a" { input = var.password }
+`
+
+func TestGitHubActionEstate(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, ciEstate)
+	f := newForge(t)
+	for range 2 {
+		out, _, ok := j.action(f, map[string]string{"mode": "plan", "directory": "live", "arguments": "--parallelism 1"})
+		if !ok || out["changes"] != "true" || len(f.comments) != 1 || !strings.Contains(f.comments[0].Body, "2 of 2 units with changes") {
+			t.Fatalf("plan: %v %v\n%s", out, f.comments, j.log.String())
+		}
+	}
+	if _, _, ok := j.action(f, map[string]string{"mode": "apply", "directory": "live"}); !ok {
+		t.Fatalf("the approved plan was not applied:\n%s", j.log.String())
+	}
+	out, _, ok := j.action(f, map[string]string{"mode": "plan", "directory": "live"})
+	if !ok || out["code"] != "0" || !strings.Contains(f.comments[0].Body, "no changes") {
+		t.Fatalf("plan: %v %v\n%s", out, f.comments, j.log.String())
+	}
+	if _, _, ok := j.action(f, map[string]string{"mode": "drift", "directory": "live"}); !ok || len(f.issues) > 0 {
+		t.Errorf("drift:\n%s", j.log.String())
+	}
+}
+
+// gitlab runs a job of the template.
+func (j *ciJob) gitlab(f *forge, name string, env map[string]string) error {
+	j.t.Helper()
+	var file map[string]json.RawMessage
+	decodeYAML(j.t, "ci/gitlab/terrace.gitlab-ci.yml", &file)
+	var job struct{ Script []string }
+	with := map[string]string{}
+	for _, part := range []struct {
+		text json.RawMessage
+		into any
+	}{{file["variables"], &with}, {file[name], &job}} {
+		if err := json.Unmarshal(part.text, part.into); err != nil {
+			j.t.Fatal(err)
+		}
+	}
+	maps.Copy(with, map[string]string{
+		"CI_PROJECT_DIR": j.work, "CI_API_V4_URL": f.URL, "CI_PROJECT_ID": "5", "CI_MERGE_REQUEST_IID": "7",
+		"CI_COMMIT_SHA": j.git("rev-parse", "HEAD"), "TERRACE_TOKEN": ciToken,
+	})
+	maps.Copy(with, env)
+	j.log.Reset()
+	err := j.run(strings.Join(job.Script, "\n"), with, "bash", "-eo", "pipefail", "-c")
+	j.harmless("the log", j.log.String())
+	return err
+}
+
+func TestGitLabTemplate(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, ciEstate)
+	f := newForge(t)
+	in := map[string]string{"TERRACE_DIRECTORY": "live"}
+	for range 2 {
+		if err := j.gitlab(f, "terrace-plan", in); err != nil || len(f.comments) != 1 || !strings.Contains(f.comments[0].Body, "2 of 2 units with changes") {
+			t.Fatalf("plan: %v %v\n%s", err, f.comments, j.log.String())
+		}
+	}
+	j.harmless("the note", f.comments[0].Body)
+	report, err := os.ReadFile(filepath.Join(j.work, "terrace-plan/report.json"))
+	if err != nil || strings.TrimSpace(string(report)) != `{"create":2,"update":0,"delete":0}` {
+		t.Errorf("the report is %s (%v)", report, err)
+	}
+	if err := j.gitlab(f, "terrace-apply", map[string]string{"TERRACE_DIRECTORY": "live", "CI_COMMIT_SHA": "another"}); err == nil || !strings.Contains(j.log.String(), "and this is another") {
+		t.Errorf("applied the plan of another commit:\n%s", j.log.String())
+	}
+	if err := j.gitlab(f, "terrace-apply", in); err != nil {
+		t.Fatalf("the approved plan was not applied: %v\n%s", err, j.log.String())
+	}
+	if err := j.gitlab(f, "terrace-drift", in); err != nil || len(f.issues) > 0 {
+		t.Errorf("drift: %v\n%s", err, j.log.String())
+	}
+
+	// In a single directory.
+	j = newJob(t, ciDirectory)
+	f = newForge(t)
+	in = map[string]string{"TERRACE_RUN": ""}
+	for _, name := range []string{"terrace-plan", "terrace-apply"} {
+		if err := j.gitlab(f, name, in); err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, j.log.String())
+		}
+	}
+	j.write("output.tf", "output \"o\" { value = 1 }\n")
+	for range 2 {
+		if err := j.gitlab(f, "terrace-drift", in); err != nil || len(f.issues) != 1 || f.issues[0].State != "open" || !strings.HasPrefix(f.issues[0].Text, "<!-- terrace: drift of ") {
+			t.Fatalf("drift: %v %v\n%s", err, f.issues, j.log.String())
+		}
+	}
+	j.write("output.tf", "")
+	if err := j.gitlab(f, "terrace-drift", in); err != nil || f.issues[0].State != "closed" {
+		t.Errorf("drift: %v %v\n%s", err, f.issues, j.log.String())
+	}
+	j.write("broken.tf", "locals { a = local.b }\n")
+	if err := j.gitlab(f, "terrace-plan", in); err == nil || !strings.Contains(f.comments[0].Body, "## Plan failed") {
+		t.Errorf("the note of a failed plan is %s", f.comments[0].Body)
+	}
+}
+
+// atlantisSteps returns the scripts of a stage of a workflow.
+func atlantisSteps(t *testing.T, workflow, stage string) (out []string) {
+	t.Helper()
+	var file struct {
+		Workflows map[string]map[string]struct{ Steps []struct{ Run string } }
+	}
+	decodeYAML(t, "ci/atlantis/repos.yaml", &file)
+	for _, s := range file.Workflows[workflow][stage].Steps {
+		out = append(out, s.Run)
+	}
+	if len(out) == 0 {
+		t.Fatalf("the workflow %s has no %s", workflow, stage)
+	}
+	return out
+}
+
+func TestAtlantisWorkflow(t *testing.T) {
+	t.Parallel()
+	for workflow, files := range map[string]string{"terrace": ciDirectory, "terrace-estate": ciEstate} {
+		j := newJob(t, files)
+		dir := j.work
+		env := map[string]string{
+			"WORKSPACE": "default", "PLANFILE": filepath.Join(dir, "default.tfplan"), "SHOWFILE": filepath.Join(dir, "default.json"), "DIR": dir,
+			"BASE_REPO_NAME": "r", "PULL_NUM": "7", "HEAD_COMMIT": "x", "COMMENT_ARGS": "", "ATLANTIS_TERRAFORM_VERSION": "1.12.6",
+		}
+		for _, stage := range []string{"plan", "apply", "plan"} {
+			j.log.Reset()
+			for _, s := range atlantisSteps(t, workflow, stage) {
+				if err := j.run(s, env, "sh", "-c"); err != nil {
+					t.Fatalf("%s of %s: %v\n%s", stage, workflow, err, j.log.String())
+				}
+			}
+			j.harmless("the log", j.log.String())
+		}
+		if !strings.Contains(j.log.String(), "No changes") && !strings.Contains(j.log.String(), "no changes") {
+			t.Errorf("%s: after the apply the plan is\n%s", workflow, j.log.String())
+		}
+	}
+}
+
+// TestShellOfRecipes checks the scripts of the recipes with shellcheck.
+func TestShellOfRecipes(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("shellcheck"); err != nil {
+		t.Skip("SKIP: shellcheck is not installed: apt-get install shellcheck")
+	}
+	scripts := map[string]string{}
+	var a ciAction
+	decodeYAML(t, "ci/github/action.yml", &a)
+	for _, s := range a.Runs.Steps {
+		if s.Run != "" {
+			scripts["action: "+s.Name] = s.Run
+		}
+	}
+	var file map[string]json.RawMessage
+	decodeYAML(t, "ci/gitlab/terrace.gitlab-ci.yml", &file)
+	for name, text := range file {
+		var job struct{ Script []string }
+		if json.Unmarshal(text, &job) == nil && len(job.Script) > 0 {
+			scripts["GitLab: "+name] = strings.Join(job.Script, "\n")
+		}
+	}
+	for _, workflow := range []string{"terrace", "terrace-estate"} {
+		scripts["Atlantis: "+workflow] = strings.Join(append(atlantisSteps(t, workflow, "plan"), atlantisSteps(t, workflow, "apply")...), "\n")
+	}
+	if len(scripts) < 10 {
+		t.Errorf("only %d scripts were found", len(scripts))
+	}
+	for name, text := range scripts {
+		// SC2154: variables of the environment.
+		c := exec.CommandContext(t.Context(), "shellcheck", "--shell=bash", "--exclude=SC2154", "-")
+		c.Stdin = strings.NewReader("set -eo pipefail\n" + text)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("%s: %s", name, fmt.Sprint(string(out), err))
+		}
+	}
+}
