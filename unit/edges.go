@@ -243,6 +243,50 @@ func (u *Unit) Files(t *demand.Task) ([]string, diag.List) {
 	return files, c.ds
 }
 
+// Reads returns the files, other than the unit's own, that determine the values of the unit apart
+// from outputs: imports, includes and files that functions read. It evaluates values only if a
+// function reads files. ok is false if the files are not certain: the unit has errors, is in an
+// environment file, or its values depend on the existence of files other than those in its
+// directory and the directories above.
+func (u *Unit) Reads(t *demand.Task) (files []string, ok bool) {
+	if u.Module != "" {
+		return nil, false
+	}
+	c := u.on(t, false)
+	reads := false
+	ok = true
+	seen := map[string]bool{}
+	var visit func(e *evaluation)
+	visit = func(e *evaluation) {
+		f := e.file()
+		if seen[f.Path] {
+			return
+		}
+		seen[f.Path] = true
+		ok = ok && !f.Lists && f.Src != nil
+		reads = reads || f.Reads
+		if f.Path != u.Path {
+			files = append(files, f.Path)
+		}
+		h := c.fileImports(e)
+		for _, i := range h.imports {
+			visit(i.e)
+		}
+		for _, i := range h.includes {
+			visit(i.e)
+		}
+		if h.auto != nil {
+			ok = false
+		}
+	}
+	visit(u.e.env())
+	if reads && ok {
+		more, ds := u.Files(t)
+		files, ok = append(files, more...), !ds.HasErrors()
+	}
+	return files, ok && !c.failed
+}
+
 // everything computes everything that the unit declares.
 func (u *Unit) everything(c *evaluator) {
 	top := u.e.env()

@@ -21,6 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/inputs"
 	"github.com/terrace-iac/terrace/internal/lang/outliner"
 	"github.com/terrace-iac/terrace/outline"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/unit"
@@ -33,17 +34,35 @@ import (
 type Outlines struct {
 	e      *Estate
 	loader *unit.Loader
-	rename func(string) string
-	show   func(path string) string
+	o      OutlineOptions
 	done   parallel.Cache[string, *UnitOutline]
 }
 
-// Outlines returns the outlines of the estate's units. rename converts strings before they are
-// compared; see engine.OutlineOptions. show returns the name of a file as it is shown.
-func (e *Estate) Outlines(rename, show func(string) string) *Outlines {
-	x := &Outlines{e: e, rename: rename, show: show}
+// OutlineOptions configures Outlines. Show is required.
+type OutlineOptions struct {
+	// Rename converts strings before they are compared; see engine.OutlineOptions.
+	Rename func(string) string
+	// Show returns the name of a file as it is shown.
+	Show func(path string) string
+	// Schema returns the schema of a provider; see engine.OutlineOptions.
+	Schema func(addr.Provider) *schema.Provider
+}
+
+// Outlines returns the outlines of the estate's units.
+func (e *Estate) Outlines(o OutlineOptions) *Outlines {
+	x := &Outlines{e: e, o: o}
 	x.loader = e.loader.WithOutputs(x.outputs)
 	return x
+}
+
+// Text returns the text of a unit's file. ok is false if it cannot be read, or if the file has
+// several units.
+func (e *Estate) Text(u *discovery.Unit) (text string, ok bool) {
+	if u.Broken != nil || u.Unit == nil || u.Module != "" {
+		return "", false
+	}
+	b, err := e.o.Host.Files().Whole(u.Path)
+	return string(b), err == nil
 }
 
 // A UnitOutline is the outline of one unit and its module.
@@ -126,7 +145,8 @@ func (x *Outlines) unit(ctx context.Context, u *discovery.Unit) *UnitOutline {
 	t, in := x.loader.Task(ctx), u.In(x.loader)
 	static := x.e.static
 	m := x.e.dirs.Module(static.Task(ctx), u.In(static))
-	c := &unitOutliner{x: x, u: u, in: in, t: t, p: outliner.NewUnitPrinter(in.Origin(t), x.text, x.rename)}
+	origin := in.Origin(t)
+	c := &unitOutliner{x: x, u: u, in: in, t: t, p: outliner.NewUnitPrinter(origin, x.text, x.o.Rename)}
 	c.blocks()
 	out.objects = c.out
 
@@ -161,15 +181,15 @@ func (x *Outlines) unit(ctx context.Context, u *discovery.Unit) *UnitOutline {
 		if !filepath.IsAbs(file) && m.Dir != nil {
 			file, layer = m.Dir.Origin(file)
 		}
-		return x.show(file), layer
+		return x.o.Show(file), layer
 	}
 	out.Show = func(file string) string {
 		name, _ := show(file)
 		return name
 	}
-	explain := engine.ExplainOptions{Variables: values, Unit: in.Origin(t), UnitSet: x.loader.Sources(), Show: show}
+	explain := engine.ExplainOptions{Variables: values, Unit: origin, UnitSet: x.loader.Sources(), Show: show}
 	out.again = func(moved func(addr.Instance) addr.Instance) (*engine.Outlined, diag.List) {
-		return e.Outline(ctx, engine.OutlineOptions{Explain: explain, Rename: x.rename, Moved: moved})
+		return e.Outline(ctx, engine.OutlineOptions{Explain: explain, Rename: x.o.Rename, Moved: moved, Schema: x.o.Schema})
 	}
 	if out.Outlined, ds = out.again(nil); ds.HasErrors() {
 		out.diags = ds

@@ -39,17 +39,23 @@ func ShownIn(c *command.Call, r *revision.Revision) func(file string) string {
 // the files for messages. No program runs.
 func CompareRevisions(ctx context.Context, c *command.Call, o estate.Options, pair *revision.Pair) ([]*affected.Unit, *source.Set, diag.List) {
 	var sides [2]affected.Revision
+	if o.At.IsZero() {
+		o.At = c.Now() // timestamp() has the same value in both revisions
+	}
 	for i, r := range []*revision.Revision{pair.Base, pair.Head} {
 		eo := o
 		eo.Discovery.Root, eo.Discovery.Overlay = r.Dir, &stacks.Overlay{}
 		eo.Discovery.Whole, eo.Checking = true, true
-		eo.Machine.Run = sys.RefusePrograms
+		eo.Machine.Run = sys.SkipPrograms
 		e, ds := Open(ctx, c, eo)
 		defer e.Close(ctx)
 		if ds.HasErrors() {
 			return nil, e.Sources(), ds.Errors()
 		}
-		sides[i] = affected.Revision{Estate: e, Rename: r.Rename, Show: ShownIn(c, r)}
+		sides[i] = affected.Revision{Estate: e, OutlineOptions: estate.OutlineOptions{Rename: r.Rename, Show: ShownIn(c, r)}}
+	}
+	if files, ok := pair.Changed(ctx, ".terraform", ".terragrunt-cache", ".terrace"); ok {
+		sides[1].Unchanged = sides[1].Estate.Unchanged(files)
 	}
 	all, ds := affected.Estates(ctx, sides[0], sides[1])
 	return all, sides[1].Estate.Sources(), ds

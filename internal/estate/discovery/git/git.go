@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/base/sys"
@@ -123,6 +124,32 @@ func (r Repo) Compare(ctx context.Context, text, top string) (*Changes, error) {
 		}
 	}
 	return c, nil
+}
+
+// ChangedSince returns the files below top that differ between two commits, or between a commit and
+// the working tree if the second one is "". Files that git ignores count as different, except those
+// in directories with one of the names in without.
+func (r Repo) ChangedSince(ctx context.Context, from, to, top string, without ...string) ([]string, error) {
+	args := []string{"diff", "--name-only", "--no-renames", "-z", from}
+	if to != "" {
+		args = append(args, to)
+	}
+	out, err := r.Run(ctx, append(args, "--")...)
+	if err == nil && to == "" {
+		var others string
+		others, err = Repo{Dir: top, Environ: r.Environ, Exec: r.Exec}.Run(ctx, "ls-files", "--others", "-z")
+		out += others
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for name := range strings.SplitSeq(out, "\x00") {
+		if name != "" && !slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return slices.Contains(without, part) }) {
+			all = append(all, filepath.Join(top, filepath.FromSlash(name)))
+		}
+	}
+	return all, nil
 }
 
 // Exists returns an error if there is no repository.
