@@ -318,7 +318,7 @@ func (c *unitOutliner) add(name string, at *source.Range, ds diag.List, parts fu
 		}
 		return 0
 	})
-	if len(o.Parts) > 0 {
+	if len(o.Parts) > 0 || name == "inputs" { // so that the first and the last input are parts that differ
 		c.out = append(c.out, o)
 	}
 }

@@ -3,7 +3,6 @@ package estate
 import (
 	"context"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,20 +16,23 @@ import (
 // An Unchanged finds units that have the same values in two revisions, without comparing values:
 // no file that they can read differs between the revisions. Its methods may be called concurrently.
 type Unchanged struct {
-	e     *Estate
-	files []string // that differ
-	dirs  map[string]bool
+	e       *Estate
+	changed map[string]bool // files that differ; true means that only one revision contains the file
+	dirs    map[string]bool // directories of the files that only one revision contains
 
 	done     parallel.Cache[string, bool]
 	packages parallel.Cache[string, bool]
 }
 
 // Unchanged returns an Unchanged for the files that differ between this revision and another one.
-// Files in the directories that this program and Terragrunt create must not be among them.
-func (e *Estate) Unchanged(files []string) *Unchanged {
-	x := &Unchanged{e: e, files: files, dirs: map[string]bool{}}
-	for _, f := range files {
-		x.dirs[filepath.Dir(f)] = true
+// The value is true for files that only one revision contains. Directories that this program and
+// Terragrunt create need not be listed.
+func (e *Estate) Unchanged(changed map[string]bool) *Unchanged {
+	x := &Unchanged{e: e, changed: changed, dirs: map[string]bool{}}
+	for f, one := range changed {
+		if one {
+			x.dirs[filepath.Dir(f)] = true
+		}
 	}
 	return x
 }
@@ -66,18 +68,17 @@ func (x *Unchanged) unit(ctx context.Context, u *discovery.Unit) bool {
 	if tf := m.Dir.Terraform; tf != nil && len(tf.ExtraArguments) > 0 {
 		return false // they may name variable files anywhere
 	}
-	pkg := m.Dir.Files.Package
-	return pkg == u.Dir || x.module(pkg)
+	return x.module(m.Dir.Files.Package)
 }
 
-// sameFile reports whether a file is the same in both revisions, and no file was added to its
-// directory or to a directory above, in which a function may look for files.
+// sameFile reports whether a file is the same in both revisions, and no file was added to or removed
+// from its directory or a directory above, in which a function may look for files.
 func (x *Unchanged) sameFile(path string) bool {
-	if slices.Contains(x.files, path) || !real(path) {
+	if _, differs := x.changed[path]; differs || !unlinked(path) {
 		return false
 	}
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
-		if x.dirs[dir] || slices.Contains(x.files, dir) {
+		if _, submodule := x.changed[dir]; submodule || x.dirs[dir] {
 			return false
 		}
 		if dir == filepath.Dir(dir) {
@@ -89,16 +90,21 @@ func (x *Unchanged) sameFile(path string) bool {
 // sameDir reports whether all files below a directory are the same in both revisions.
 func (x *Unchanged) sameDir(dir string) bool {
 	prefix := dir + string(filepath.Separator)
-	return !slices.ContainsFunc(x.files, func(f string) bool { return strings.HasPrefix(f, prefix) })
+	for f := range x.changed {
+		if strings.HasPrefix(f, prefix) {
+			return false
+		}
+	}
+	return true
 }
 
 // module reports whether a module package has the same values in both revisions for the same inputs.
 func (x *Unchanged) module(dir string) bool {
-	return x.packages.Pure(dir, func() bool { return real(dir) && x.sameDir(dir) && readsOnly(dir) })
+	return x.packages.Pure(dir, func() bool { return x.sameFile(dir) && x.sameDir(dir) && readsOnly(dir, x.e.o.Host.Files().Whole) })
 }
 
-// real reports whether a path contains no symbolic link.
-func real(path string) bool {
+// unlinked reports whether a path contains no symbolic link.
+func unlinked(path string) bool {
 	to, err := filepath.EvalSymlinks(path)
 	return err == nil && to == path
 }
@@ -110,7 +116,7 @@ var readsFiles = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // readsOnly reports whether the modules in a directory read files of this directory only.
-func readsOnly(dir string) bool {
+func readsOnly(dir string, read func(path string) ([]byte, error)) bool {
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -126,7 +132,7 @@ func readsOnly(dir string) bool {
 		if name := d.Name(); !strings.HasSuffix(name, ".tf") && !strings.HasSuffix(name, ".tofu") && !strings.HasSuffix(name, ".json") {
 			return nil
 		}
-		text, err := os.ReadFile(path)
+		text, err := read(path)
 		if err != nil {
 			return err
 		}

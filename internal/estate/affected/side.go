@@ -24,6 +24,8 @@ type Side struct {
 	// Moved returns the name in the head revision of a shown file of the base revision. nil means
 	// that the unit was not moved.
 	Moved func(file string) string
+
+	explained map[string]*explanation.Explanation // by address; nil means that there is none
 }
 
 // Instances returns the addresses of the resource instances.
@@ -250,10 +252,17 @@ func (s *Side) explain(o *outline.Object, p *outline.Part) *explanation.Explanat
 
 // at returns the explanation of an address, or nil if there is none.
 func (s *Side) at(address string) *explanation.Explanation {
+	if x, ok := s.explained[address]; ok {
+		return x
+	}
 	x, ds := s.Explain(address)
 	if ds.HasErrors() {
-		return nil
+		x = nil
 	}
+	if s.explained == nil {
+		s.explained = map[string]*explanation.Explanation{}
+	}
+	s.explained[address] = x
 	return x
 }
 
