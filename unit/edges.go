@@ -244,16 +244,13 @@ func (u *Unit) Files(t *demand.Task) ([]string, diag.List) {
 }
 
 // Reads returns the files, other than the unit's own, that determine the values of the unit apart
-// from outputs: imports, includes and files that functions read. It evaluates values only if a
-// function reads files. ok is false if the files are not certain: the unit has errors, is in an
-// environment file, or its values depend on the existence of files other than those in its
-// directory and the directories above.
+// from outputs: imports and includes. It evaluates no values. ok is false if there may be others: the
+// unit has errors, is in an environment file, or a function in one of the files reads files.
 func (u *Unit) Reads(t *demand.Task) (files []string, ok bool) {
 	if u.Module != "" {
 		return nil, false
 	}
 	c := u.on(t, false)
-	reads := false
 	ok = true
 	seen := map[string]bool{}
 	var visit func(e *evaluation)
@@ -263,8 +260,7 @@ func (u *Unit) Reads(t *demand.Task) (files []string, ok bool) {
 			return
 		}
 		seen[f.Path] = true
-		ok = ok && !f.Lists && f.Src != nil
-		reads = reads || f.Reads
+		ok = ok && !f.Reads && f.Src != nil
 		if f.Path != u.Path {
 			files = append(files, f.Path)
 		}
@@ -280,10 +276,6 @@ func (u *Unit) Reads(t *demand.Task) (files []string, ok bool) {
 		}
 	}
 	visit(u.e.env())
-	if reads && ok {
-		more, ds := u.Files(t)
-		files, ok = append(files, more...), !ds.HasErrors()
-	}
 	return files, ok && !c.failed
 }
 
