@@ -54,9 +54,6 @@ func CompareRevisions(ctx context.Context, c *command.Call, o estate.Options, pa
 		}
 		sides[i] = affected.Revision{Estate: e, OutlineOptions: estate.OutlineOptions{Rename: r.Rename, Show: ShownIn(c, r)}}
 	}
-	if files, ok := pair.Changed(ctx, ".terraform", ".terragrunt-cache", ".terrace"); ok {
-		sides[1].Unchanged = sides[1].Estate.Unchanged(files)
-	}
 	all, ds := affected.Estates(ctx, sides[0], sides[1])
 	return all, sides[1].Estate.Sources(), ds
 }
