@@ -90,9 +90,6 @@ func (x *Outlined) Explain(address string) (*explanation.Explanation, diag.List)
 // Problems returns the errors of the evaluation.
 func (x *Outlined) Problems() diag.List { return x.graph.Diags().Errors() }
 
-// Why returns the reasons for which parts of an object are unknown, sorted.
-func (x *Outlined) Why(address string) []string { return x.evaluation.Why(address) }
-
 // Output returns the value of an output of the root module. Unknown parts of it have marks that
 // identify them to the outlines of units that read the output.
 func (x *Outlined) Output(name, unit string) cty.Value { return x.evaluation.Output(name, unit) }

@@ -84,6 +84,7 @@ type Step struct {
 	Replaces []SourceLine // what an argument or block replaced: all overrides down to the base
 	Computed bool         // the value is not in the text: the expression computes it
 	From     []From       // references of the expression, if the chain ends there
+	Output   *UnitOutput  // the output of another unit at which a Dependency ends
 }
 
 // A SourceLine is a line of source.

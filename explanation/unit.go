@@ -44,6 +44,12 @@ type Scope interface {
 	Read(call *hclsyntax.FunctionCallExpr, path hcl.Traversal) (w Way, ok bool)
 }
 
+// A UnitOutput is an output of a unit.
+type UnitOutput struct {
+	Unit string // ID of the unit
+	Name string // "" means all outputs
+}
+
 // A Way contains the stops between two expressions.
 type Way struct {
 	Stops []Stop
@@ -71,6 +77,7 @@ type Stop struct {
 	Whole    bool           // a whole block is requested
 	Names    bool           // the expression names files, which are not secret
 	Bare     bool           // the line is not shown, because it also contains other values
+	Output   *UnitOutput    // the output at which a Dependency ends
 	Replaces []Way          // ways to the overridden definitions
 	With     []Way          // ways to other definitions that contribute to the value
 }

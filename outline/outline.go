@@ -40,7 +40,8 @@ type Object struct {
 	Repeat   string
 	Some     bool // it represents all instances, because their number is unknown
 	At       source.Range
-	Parts    []Part // sorted by path
+	Parts    []Part   // sorted by path
+	Why      []string // why parts of it are unknown, sorted
 }
 
 // A Part is one argument of an object, an element of an argument, or a nested block.

@@ -40,7 +40,7 @@ func (u *Unit) Explain(t *demand.Task, path string) (*explanation.Explanation, d
 // belong to one goroutine.
 func (u *Unit) Origin(t *demand.Task) explanation.InputSource {
 	full := u.l.env.Outputs != nil && !u.noOutputs
-	return &explained{u: u, t: t, full: full, texts: map[string]*hcl.File{}}
+	return &explained{u: u, t: t, full: full, texts: map[string]*hcl.File{}, exprs: map[string]map[hcl.Range]hcl.Expression{}}
 }
 
 // explained implements explanation.InputSource.
@@ -49,6 +49,8 @@ type explained struct {
 	t     *demand.Task
 	full  bool
 	texts map[string]*hcl.File // parsed files on the path, by name
+	// exprs contains the outermost expressions of the parsed files, by name and range.
+	exprs map[string]map[hcl.Range]hcl.Expression
 }
 
 // evaluator returns a new computation, so that an error in one does not affect others.
@@ -725,6 +727,7 @@ func (w *walker) output(n *outputsNode, path hcl.Traversal) (explanation.Way, bo
 		return explanation.Way{Stops: []explanation.Stop{stop}}, true
 	}
 	stop.Text = fmt.Sprintf("%s is an output of %s", name, w.x.unitAt(string(target)))
+	stop.Output = unitOutput(string(target), path)
 	_, at := d.where()
 	real, has, failed := c.l.outputsOf(c.t, target, *at)
 	mocks := d.raw.child(c, "mock_outputs")
@@ -763,6 +766,15 @@ func (w *walker) output(n *outputsNode, path hcl.Traversal) (explanation.Way, bo
 	}
 	mock.Stops = append([]explanation.Stop{stop}, mock.Stops...)
 	return mock, true
+}
+
+// unitOutput returns the output of a unit to which a path in its outputs leads.
+func unitOutput(id string, path hcl.Traversal) *explanation.UnitOutput {
+	out := &explanation.UnitOutput{Unit: id}
+	if len(path) > 0 {
+		out.Name, _ = syntax.StepName(path[0])
+	}
+	return out
 }
 
 // missingOutput describes the part of a path that outputs lack. It returns "" if they have
@@ -816,6 +828,7 @@ func (w *walker) moduleOutput(n *moduleOutputs, path hcl.Traversal) (explanation
 	}
 	stop.Text = fmt.Sprintf("module.%s.outputs%s is an output of %s", n.m.name, pathText(path), w.x.unitAt(string(n.id())))
 	stop.Path = append(hcl.Traversal{hcl.TraverseAttr{Name: "outputs"}}, path...)
+	stop.Output = unitOutput(string(n.id()), path)
 	c := w.x.evaluator()
 	if v := n.value(c); !c.failed {
 		if part, diags := path.TraverseRel(v); !diags.HasErrors() {
@@ -878,12 +891,18 @@ func (x *explained) syntax(f *syntax.File, e *syntax.Expr) hcl.Expression {
 	}
 	var found hcl.Expression
 	if body, native := parsed.Body.(*hclsyntax.Body); native {
-		_ = hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics {
-			if in, ok := n.(hclsyntax.Expression); ok && found == nil && n.Range() == at {
-				found = in
-			}
-			return nil
-		})
+		all := x.exprs[f.Path]
+		if all == nil {
+			all = map[hcl.Range]hcl.Expression{}
+			_ = hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics {
+				if in, ok := n.(hclsyntax.Expression); ok && all[n.Range()] == nil {
+					all[n.Range()] = in
+				}
+				return nil
+			})
+			x.exprs[f.Path] = all
+		}
+		found = all[at]
 	} else {
 		attrs, _ := parsed.Body.JustAttributes()
 		for _, name := range slices.Sorted(maps.Keys(attrs)) {

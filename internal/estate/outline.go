@@ -22,6 +22,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/workcopy"
 	"github.com/terrace-iac/terrace/internal/lang/outliner"
 	"github.com/terrace-iac/terrace/outline"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/unit"
@@ -34,17 +35,38 @@ import (
 type Outlines struct {
 	e      *Estate
 	loader *unit.Loader
-	rename func(string) string
-	show   func(path string) string
+	o      OutlineOptions
 	done   parallel.Cache[string, *UnitOutline]
 }
 
-// Outlines returns the outlines of the estate's units. rename converts strings before they are
-// compared; see engine.OutlineOptions. show returns the name of a file as it is shown.
-func (e *Estate) Outlines(rename, show func(string) string) *Outlines {
-	x := &Outlines{e: e, rename: rename, show: show}
+// OutlineOptions configures Outlines. Show is required.
+type OutlineOptions struct {
+	// Rename converts strings before they are compared; see engine.OutlineOptions.
+	Rename func(string) string
+	// Show returns the name of a file as it is shown.
+	Show func(path string) string
+	// Schema returns the schema of a provider; see engine.OutlineOptions.
+	Schema func(addr.Provider) *schema.Provider
+	// OnlyRead reports whether only the outputs of a unit are used, so that its outline is released
+	// as soon as they are known. nil means that the caller releases the outlines of all units.
+	OnlyRead func(ctx context.Context, u *discovery.Unit) bool
+}
+
+// Outlines returns the outlines of the estate's units.
+func (e *Estate) Outlines(o OutlineOptions) *Outlines {
+	x := &Outlines{e: e, o: o}
 	x.loader = e.loader.WithOutputs(x.outputs)
 	return x
+}
+
+// Text returns the text of a unit's file. ok is false if it cannot be read, or if the file has
+// several units.
+func (e *Estate) Text(u *discovery.Unit) (text string, ok bool) {
+	if u.Broken != nil || u.Unit == nil || u.Module != "" {
+		return "", false
+	}
+	b, err := e.o.Host.Files().Whole(u.Path)
+	return string(b), err == nil
 }
 
 // A UnitOutline is the outline of one unit and its module.
@@ -60,7 +82,13 @@ type UnitOutline struct {
 
 // Of returns the outline of a unit.
 func (x *Outlines) Of(ctx context.Context, u *discovery.Unit) (*UnitOutline, diag.List) {
-	out, err := x.done.Do(ctx, u.ID, func() (*UnitOutline, bool) { return x.unit(ctx, u), true })
+	out, err := x.done.Do(ctx, u.ID, func() (*UnitOutline, bool) {
+		o := x.unit(ctx, u)
+		if x.o.OnlyRead != nil && x.o.OnlyRead(ctx, u) {
+			o.Release()
+		}
+		return o, true
+	})
 	if err != nil {
 		return &UnitOutline{}, diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The comparison was interrupted.")
 	}
@@ -125,11 +153,11 @@ func (x *Outlines) unit(ctx context.Context, u *discovery.Unit) *UnitOutline {
 		return out
 	}
 	t, in := x.loader.Task(ctx), u.In(x.loader)
-	c := &unitOutliner{x: x, u: u, in: in, t: t, p: outliner.NewUnitPrinter(in.Origin(t), x.text, x.rename)}
+	c := &unitOutliner{x: x, u: u, in: in, t: t, p: outliner.NewUnitPrinter(in.Origin(t), x.text, x.o.Rename)}
 	c.blocks()
 	out.objects = c.out
 
-	m, e, explain, ds := x.e.openAlone(ctx, t, u, in, x.show)
+	m, e, explain, ds := x.e.openAlone(ctx, t, u, in, x.o.Show)
 	if e == nil {
 		out.diags = ds
 		return out
@@ -140,7 +168,7 @@ func (x *Outlines) unit(ctx context.Context, u *discovery.Unit) *UnitOutline {
 		return name
 	}
 	out.again = func(moved func(addr.Instance) addr.Instance) (*engine.Outlined, diag.List) {
-		return e.Outline(ctx, engine.OutlineOptions{Explain: explain, Rename: x.rename, Moved: moved})
+		return e.Outline(ctx, engine.OutlineOptions{Explain: explain, Rename: x.o.Rename, Moved: moved, Schema: x.o.Schema})
 	}
 	if out.Outlined, ds = out.again(nil); ds.HasErrors() {
 		out.diags = ds
@@ -309,7 +337,7 @@ func (c *unitOutliner) add(name string, at *source.Range, ds diag.List, parts fu
 		}
 		return 0
 	})
-	if len(o.Parts) > 0 {
+	if len(o.Parts) > 0 || name == "inputs" { // so that the first and the last input are parts that differ
 		c.out = append(c.out, o)
 	}
 }

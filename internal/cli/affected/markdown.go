@@ -75,7 +75,11 @@ func row(u *affected.Unit) []markdown.Cell {
 	}
 	cells := []markdown.Cell{{Text: u.Name, Code: true}}
 	if len(u.Objects) == 0 {
-		return append(cells, markdown.Cell{Text: "the unit was " + string(u.Action)}, markdown.Cell{}, markdown.Cell{}, markdown.Cell{})
+		text := "the unit was " + string(u.Action)
+		if u.Was != "" {
+			text += " from " + u.Was
+		}
+		return append(cells, markdown.Cell{Text: text}, markdown.Cell{}, markdown.Cell{}, markdown.Cell{})
 	}
 	for _, n := range []int{added, changed, removed, open} {
 		cell := markdown.Cell{}

@@ -79,8 +79,12 @@ func linesOf(r *affected.Report, cause int) (out []*line) {
 	}
 	is := func(c *int) bool { return c == nil && cause < 0 || c != nil && *c == cause }
 	for _, u := range r.Units {
-		if len(u.Objects) == 0 && cause < 0 {
-			add(u, sign(u.Action)+" the unit")
+		if (len(u.Objects) == 0 || u.Was != "") && cause < 0 {
+			text := sign(u.Action) + " the unit"
+			if u.Was != "" {
+				text += " (was " + u.Was + ")"
+			}
+			add(u, text)
 		}
 		for _, o := range u.Objects {
 			if (o.Action == affected.Added || o.Action == affected.Removed || o.Action == affected.Moved) && is(o.Cause) {
@@ -198,5 +202,5 @@ func summary(r *affected.Report) string {
 		}
 		text = differ + ": " + text
 	}
-	return strings.TrimSuffix(text, ": .")
+	return strings.Replace(text, ": .", ".", 1) // units that were added, removed or moved have no objects
 }

@@ -38,8 +38,8 @@ func ShownIn(c *command.Call, r *revision.Revision) func(file string) string {
 // CompareRevisions returns the units that differ in value between two revisions, and the text of
 // the files for messages. No program runs.
 func CompareRevisions(ctx context.Context, c *command.Call, o estate.Options, pair *revision.Pair) ([]*affected.Unit, *source.Set, diag.List) {
-	base := compared{r: affected.Revision{Rename: pair.Base.Rename, Show: ShownIn(c, pair.Base)}, dir: pair.Base.Dir, overlay: &stacks.Overlay{}}
-	head := compared{r: affected.Revision{Rename: pair.Head.Rename, Show: ShownIn(c, pair.Head)}, dir: pair.Head.Dir, overlay: &stacks.Overlay{}}
+	base := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Base.Rename, Show: ShownIn(c, pair.Base)}}, dir: pair.Base.Dir, overlay: &stacks.Overlay{}}
+	head := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Head.Rename, Show: ShownIn(c, pair.Head)}}, dir: pair.Head.Dir, overlay: &stacks.Overlay{}}
 	return compare(ctx, c, o, base, head)
 }
 
@@ -47,8 +47,8 @@ func CompareRevisions(ctx context.Context, c *command.Call, o estate.Options, pa
 // No program runs.
 func CompareFiles(ctx context.Context, c *command.Call, o estate.Options, dir string, texts map[string][]byte) ([]*affected.Unit, *source.Set, diag.List) {
 	show := func(file string) string { return filepath.ToSlash(sys.RelativeTo(c.Dir, file)) }
-	base := compared{r: affected.Revision{Show: show}, dir: dir, overlay: &stacks.Overlay{}}
-	head := compared{r: affected.Revision{Show: show}, dir: dir, overlay: &stacks.Overlay{}}
+	base := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Show: show}}, dir: dir, overlay: &stacks.Overlay{}}
+	head := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Show: show}}, dir: dir, overlay: &stacks.Overlay{}}
 	for path, text := range texts {
 		head.overlay.Replace(path, text)
 	}
@@ -63,11 +63,14 @@ type compared struct {
 }
 
 func compare(ctx context.Context, c *command.Call, o estate.Options, both ...compared) ([]*affected.Unit, *source.Set, diag.List) {
+	if o.At.IsZero() {
+		o.At = c.Now() // timestamp() has the same value in both revisions
+	}
 	for i, side := range both {
 		eo := o
 		eo.Discovery.Root, eo.Discovery.Overlay = side.dir, side.overlay
 		eo.Discovery.Whole, eo.Checking = true, true
-		eo.Machine.Run = sys.RefusePrograms
+		eo.Machine.Run = sys.SkipPrograms
 		e, ds := Open(ctx, c, eo)
 		defer e.Close(ctx)
 		if ds.HasErrors() {

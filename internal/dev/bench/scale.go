@@ -83,6 +83,8 @@ func AllSeries() []Series {
 			steps: []step{
 				{name: "run --all plan", args: []string{"run", "--all", "--non-interactive", "plan", "-no-color"}, want: toAdd(2)},
 				{name: "find --json", args: []string{"find", "--json", "--dependencies"}},
+				{name: "estate check", args: []string{"estate", "check"}},
+				{name: "affected", args: []string{"affected", "../base", "."}, want: func(n int) string { return fmt.Sprintf("%d units differ", n) }},
 			},
 		},
 		{

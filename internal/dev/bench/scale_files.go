@@ -94,20 +94,22 @@ inputs = {
 )
 
 // units writes an estate whose units depend on each other in chains of ten, with a hundred
-// units in a directory.
+// units in a directory. The estate in base differs from it in one input of the root file.
 func (s *Scale) units(n int, dir string) error {
 	f := files{}
 	f.add("modules/m/main.tf", scaleModule)
 	f.add("it/root.hcl", scaleRoot)
+	f.add("base/root.hcl", strings.Replace(scaleRoot, "basename(dirname(get_terragrunt_dir()))", `"old"`, 1))
 	for i := range n {
-		group := fmt.Sprintf("it/group%04d/", i/100)
 		name := func(i int) string { return fmt.Sprintf("unit%05d", i) }
-		path := group + name(i) + "/terragrunt.hcl"
-		f.add(path, scaleUnit)
-		if i%10 > 0 {
-			f.add(path, scaleDependency, name(i-1), name(i))
-		} else {
-			f.add(path, "\ninputs = {\n  name = \"<1>\"\n}\n", name(i))
+		for _, revision := range []string{"it", "base"} {
+			path := fmt.Sprintf("%s/group%04d/%s/terragrunt.hcl", revision, i/100, name(i))
+			f.add(path, scaleUnit)
+			if i%10 > 0 {
+				f.add(path, scaleDependency, name(i-1), name(i))
+			} else {
+				f.add(path, "\ninputs = {\n  name = \"<1>\"\n}\n", name(i))
+			}
 		}
 		if i%100 == 99 || i == n-1 {
 			if err := f.write(dir); err != nil {

@@ -164,7 +164,7 @@ const packageOrder = `
 
 	# units know nothing of plans.
 	diag, internal/base/value, internal/base/similar < unit/syntax;
-	internal/base/process, demand, internal/lang/hclnative, internal/lang/funcs, internal/base/parallel, unit/syntax < internal/unit/functions;
+	internal/base/process, internal/base/sys, demand, internal/lang/hclnative, internal/lang/funcs, internal/base/parallel, unit/syntax < internal/unit/functions;
 	internal/unit/functions, internal/lang, internal/net/fetch, internal/lang/origin < unit;
 	unit, internal/base/textdiff < unit/migrate;
 

@@ -24,7 +24,11 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-var seeds = flag.Int("seeds", 60, "number of random configurations that TestBruteForce changes and plans")
+var (
+	seeds     = flag.Int("seeds", 60, "number of random configurations that TestBruteForce changes and plans; a quarter of it for TestBruteForceEstates")
+	firstSeed = flag.Int("first-seed", 0, "first seed of the random tests")
+	verbose   = flag.Bool("files", false, "print the files of a failed seed of TestBruteForceEstates")
+)
 
 // providers returns the provider of package plantest for every address.
 type providers struct{ plantest.Providers }
@@ -299,7 +303,8 @@ func unknownAt(v cty.Value, path string) bool {
 func TestBruteForce(t *testing.T) {
 	t.Parallel()
 	var counts struct{ pairs, different, objects, may, quiet, invalid int }
-	for seed := range *seeds {
+	for i := range *seeds {
+		seed := *firstSeed + i
 		for _, schemas := range []bool{true, false} {
 			r := rand.New(rand.NewPCG(uint64(seed), 7))
 			first := random(r)

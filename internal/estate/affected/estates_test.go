@@ -45,27 +45,20 @@ output "name" { value = var.name }
 output "id" { value = terraform_data.x.id }
 `
 
-// revision opens an estate whose files are in dir.
-func revision(t *testing.T, dir, shown string) affected.Revision {
-	t.Helper()
-	backends := backend.NewSet(kinds.All(), kinds.Unknown, backend.Services{Now: time.Now, Shared: new(backend.Shared)})
-	e, ds := estate.Open(t.Context(), estate.Options{
+// estateOptions returns the options of an estate in a directory.
+func estateOptions(dir string, m unit.Machine) estate.Options {
+	return estate.Options{
 		Discovery: discovery.Settings{Root: dir, Command: "plan", Whole: true}, Checking: true,
-		Request: unit.Request{Command: "plan", Args: []string{"plan"}}, Machine: unit.Machine{Now: time.Now}, Host: estate.Host{Backends: backends},
-	})
-	t.Cleanup(func() { e.Close(t.Context()) })
-	if ds.HasErrors() {
-		t.Fatal(ds.Errors()[0].Detail)
+		Request: unit.Request{Command: "plan", Args: []string{"plan"}}, Machine: m,
+		Host: estate.Host{Backends: backend.NewSet(kinds.All(), kinds.Unknown, backend.Services{Now: time.Now, Shared: new(backend.Shared)})},
 	}
-	rename := func(text string) string { return strings.ReplaceAll(text, dir, shown) }
-	return affected.Revision{Estate: e, Rename: rename, Show: func(file string) string { return strings.TrimPrefix(rename(file), shown+"/") }}
 }
 
 // lines returns one line for each difference between units and units with replaced texts.
 func lines(t *testing.T, replace ...string) string {
 	t.Helper()
 	before, after := testkit.Files(t, units), testkit.Files(t, strings.NewReplacer(replace...).Replace(units))
-	all, ds := affected.Estates(t.Context(), revision(t, before, after), revision(t, after, after))
+	all, ds := affected.Estates(t.Context(), openRevision(t, before, after, unit.Machine{Now: time.Now}), openRevision(t, after, after, unit.Machine{Now: time.Now}))
 	if ds.HasErrors() {
 		t.Fatal(ds.Errors()[0].Detail)
 	}
@@ -74,7 +67,7 @@ func lines(t *testing.T, replace ...string) string {
 	var out []string
 	for _, u := range r.Units {
 		if len(u.Objects) == 0 {
-			out = append(out, u.Name+" "+string(u.Action))
+			out = append(out, strings.TrimSuffix(u.Name+" "+string(u.Action)+" "+u.Was, " "))
 		}
 		for _, o := range u.Objects {
 			for _, c := range o.Changes {
@@ -104,12 +97,15 @@ func TestEstates(t *testing.T) {
 			"a inputs region changed root.hcl:1\na output.id  may_change root.hcl:1\na terraform_data.x input.region changed root.hcl:1\n" +
 				"b inputs region changed root.hcl:1\nb output.id  may_change root.hcl:1\nb terraform_data.x input.region changed root.hcl:1"},
 		{"known output", []string{`name = "net"`, `name = "network"`},
-			"b inputs id may_change b/terragrunt.hcl:6\nb inputs name changed b/terragrunt.hcl:5\nb output.id  may_change b/terragrunt.hcl:5\n" +
-				"b output.name  changed b/terragrunt.hcl:5\nb terraform_data.x input.id may_change m/main.tf:5\nb terraform_data.x input.name changed b/terragrunt.hcl:5\n" +
+			"b inputs id may_change net/terragrunt.hcl:2\nb inputs name changed net/terragrunt.hcl:2\nb output.id  may_change net/terragrunt.hcl:2\n" +
+				"b output.name  changed net/terragrunt.hcl:2\nb terraform_data.x input.id may_change net/terragrunt.hcl:2\nb terraform_data.x input.name changed net/terragrunt.hcl:2\n" +
 				"net inputs name changed net/terragrunt.hcl:2\nnet output.id  may_change net/terragrunt.hcl:2\nnet output.name  changed net/terragrunt.hcl:2\nnet terraform_data.x input.name changed net/terragrunt.hcl:2"},
 		{"hook", []string{"terraform { source = \"../m\" }\ninputs = { name = \"a\" }", "terraform {\n  source = \"../m\"\n  before_hook \"h\" {\n    commands = [\"plan\"]\n    execute = [\"touch\", \"x\"]\n  }\n}\ninputs = { name = \"a\" }"},
 			"a terraform before_hook[0] h added a/terragrunt.hcl:4"},
 		{"added", []string{"-- m/main.tf --", "-- new/terragrunt.hcl --\nterraform { source = \"../m\" }\ninputs = { name = \"n\", region = \"eu\" }\n-- m/main.tf --"}, "new added"},
+		{"moved", []string{"-- a/terragrunt.hcl --", "-- z/terragrunt.hcl --"}, "z moved a"},
+		{"moved, with another value", []string{"-- a/terragrunt.hcl --", "-- z/terragrunt.hcl --", `inputs = { region = local.region }`, "inputs = {\n  region = local.region\n  id = 1\n}"},
+			"z inputs id added root.hcl:4\nz output.id  may_change root.hcl:4\nz terraform_data.x input.id changed root.hcl:4"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if d := cmp.Diff(test.want, lines(t, test.replace...)); d != "" {
@@ -123,7 +119,7 @@ func TestEstates(t *testing.T) {
 func TestUnknownOutput(t *testing.T) {
 	t.Parallel()
 	got := lines(t, `output "id" { value = terraform_data.x.id }`, `output "id" { value = "${terraform_data.x.id}-x" }`)
-	for _, want := range []string{"b inputs id may_change", "b terraform_data.x input.id may_change", "net output.id  may_change"} {
+	for _, want := range []string{"b inputs id may_change m/main.tf:8", "b terraform_data.x input.id may_change m/main.tf:8", "net output.id  may_change m/main.tf:8"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, got)
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/outline"
 )
 
@@ -38,8 +39,11 @@ type Report struct {
 // A Unit is a unit, or the compared directory, that differs.
 type Unit struct {
 	Name    string         `json:"name"`
+	Was     string         `json:"previous_name,omitempty"` // of a moved unit
 	Action  outline.Action `json:"action"`
-	Objects []*Object      `json:"objects"` // empty if the unit was added or removed
+	Objects []*Object      `json:"objects"` // empty if the unit was added or removed, or moved without other changes
+
+	id string // in the head revision
 }
 
 // An Object is a part of a unit or of its module that differs.
@@ -66,6 +70,9 @@ type Change struct {
 
 	before, after string // the values as text; "" if they are not shown
 	cause         *Cause
+	// reads contains the outputs of other units on which a value depends whose own definition is
+	// equal in both revisions: one of them causes the difference.
+	reads []explanation.UnitOutput
 }
 
 // A Cause is a place at which the configurations differ.

@@ -22,6 +22,11 @@ type Side struct {
 	// Show returns the name of a file as it is shown, for source ranges. Explanations contain such
 	// names.
 	Show func(file string) string
+	// Moved returns the name in the head revision of a shown file of the base revision. nil means
+	// that the unit was not moved.
+	Moved func(file string) string
+
+	explained map[string]*explanation.Explanation // by address; nil means that there is none
 }
 
 // Instances returns the addresses of the resource instances.
@@ -36,16 +41,15 @@ func (s *Side) Instances() (out []addr.Instance) {
 
 // Compare returns the objects that differ between two revisions.
 func Compare(base, head *Side) []*Object {
-	c := &comparer{base: base, head: head, at: map[Cause]*Cause{}}
+	c := &comparer{base: base, head: head, at: map[Cause]*Cause{}, reads: map[Cause][]explanation.UnitOutput{}}
 	var out []*Object
 	for _, d := range outline.Compare(base.Outline, head.Outline) {
 		out = append(out, c.object(d))
 	}
-	for range len(c.open) { // an object may change because another one may change
-		before := len(c.open)
-		c.open = slices.DeleteFunc(c.open, func(f func() bool) bool { return f() })
-		if len(c.open) == before {
-			break
+	for _, outputs := range []bool{false, true} { // an object may change because another one may change
+		for before := -1; before != len(c.open); {
+			before = len(c.open)
+			c.open = slices.DeleteFunc(c.open, func(f func(bool) bool) bool { return f(outputs) })
 		}
 	}
 	return out
@@ -56,9 +60,12 @@ type comparer struct {
 	base, head *Side
 	// at contains the causes of the objects that differ, by the position of their blocks.
 	at map[Cause]*Cause
+	// reads contains the outputs of other units that cause differences of objects, by the position
+	// of their blocks.
+	reads map[Cause][]explanation.UnitOutput
 	// open contains functions that look for the causes of values which depend on other objects that
-	// differ. They return true if they found the cause.
-	open []func() bool
+	// differ, or for the outputs that cause them. They return true if they found some.
+	open []func(outputs bool) bool
 }
 
 func (c *comparer) object(d outline.Difference) *Object {
@@ -77,7 +84,7 @@ func (c *comparer) object(d outline.Difference) *Object {
 		x := c.change(d, p)
 		if p.Action == MayChange {
 			if why == nil {
-				why = slices.Compact(slices.Sorted(slices.Values(slices.Concat(c.base.Why(d.Old.Addr), c.head.Why(d.New.Addr)))))
+				why = slices.Compact(slices.Sorted(slices.Values(slices.Concat(d.Old.Why, d.New.Why))))
 			}
 			if x.Reasons = why; p.New != nil && len(p.New.Why) > 0 {
 				x.Reasons = p.New.Why
@@ -96,6 +103,13 @@ func (c *comparer) object(d outline.Difference) *Object {
 func (c *comparer) note(o *outline.Object, cause *Cause) {
 	if at := c.head.cause(o.At); at != nil && cause != nil && c.at[*at] == nil {
 		c.at[*at] = cause
+	}
+}
+
+// noteReads records the outputs that cause the differences of an object.
+func (c *comparer) noteReads(o *outline.Object, all []explanation.UnitOutput) {
+	if at := c.head.cause(o.At); at != nil && len(all) > 0 && c.reads[*at] == nil {
+		c.reads[*at] = all
 	}
 }
 
@@ -138,14 +152,23 @@ func (c *comparer) change(d outline.Difference, p outline.PartDifference) *Chang
 	if out.cause != nil {
 		c.note(d.New, out.cause)
 	} else {
-		c.open = append(c.open, func() bool {
-			x := c.provided(now, 0)
-			if x == nil {
-				return false
+		out.reads = c.unitOutputs(nil, now, 0)
+		c.noteReads(d.New, out.reads)
+		from := c.providers(nil, now, 0)
+		c.open = append(c.open, func(outputs bool) bool {
+			for _, at := range from {
+				if x := c.at[at]; x != nil {
+					out.cause, out.reads = x, nil
+					c.note(d.New, x)
+					return true
+				}
+				if all := c.reads[at]; outputs && len(out.reads) == 0 && len(all) > 0 {
+					out.reads = all
+					c.noteReads(d.New, all)
+					return true
+				}
 			}
-			out.cause = x
-			c.note(d.New, x)
-			return true
+			return false
 		})
 		switch {
 		case p.New != nil && p.New.At.Filename != "":
@@ -230,10 +253,17 @@ func (s *Side) explain(o *outline.Object, p *outline.Part) *explanation.Explanat
 
 // at returns the explanation of an address, or nil if there is none.
 func (s *Side) at(address string) *explanation.Explanation {
+	if x, ok := s.explained[address]; ok {
+		return x
+	}
 	x, ds := s.Explain(address)
 	if ds.HasErrors() {
-		return nil
+		x = nil
 	}
+	if s.explained == nil {
+		s.explained = map[string]*explanation.Explanation{}
+	}
+	s.explained[address] = x
 	return x
 }
 
@@ -247,7 +277,7 @@ func (c *comparer) parting(old, now *explanation.Explanation, depth int) *Cause 
 	}
 	a, b := c.base.places(old), c.head.places(now)
 	i := 0
-	for i < len(a) && i < len(b) && a[i].File == b[i].File && a[i].text == b[i].text {
+	for i < len(a) && i < len(b) && c.sameFile(a[i].File, b[i].File) && a[i].text == b[i].text {
 		i++
 	}
 	switch {
@@ -261,10 +291,38 @@ func (c *comparer) parting(old, now *explanation.Explanation, depth int) *Cause 
 	if depth >= maxFollowed || old == nil {
 		return nil
 	}
-	if n := len(b); n > 0 && b[n-1].text == "" { // the line that differs is not shown, since it has other values too
-		return &Cause{File: b[n-1].File, Line: b[n-1].Line}
+	if x := c.refer(references(now), depth); x != nil {
+		return x
 	}
-	return c.refer(references(now), depth)
+	if n := len(b); n > 0 && b[n-1].text == "" && len(c.unitOutputs(nil, now, 0)) == 0 { // the line that differs is not shown, since it has other values too
+		out := &Cause{File: b[n-1].File, Line: b[n-1].Line}
+		if last := now.Steps[len(now.Steps)-1]; !last.Computed && last.At == b[n-1].SourceLine && !old.Sensitive && !now.Sensitive {
+			_, out.Before = shown(old)
+			_, out.After = shown(now)
+		}
+		return out
+	}
+	return nil
+}
+
+func (c *comparer) sameFile(base, head string) bool {
+	return base == head || c.base.Moved != nil && c.base.Moved(base) == head
+}
+
+// unitOutputs appends the outputs of other units to which the references of an explanation lead.
+func (c *comparer) unitOutputs(out []explanation.UnitOutput, x *explanation.Explanation, depth int) []explanation.UnitOutput {
+	if x == nil || depth > maxFollowed {
+		return out
+	}
+	for _, s := range x.Steps {
+		if s.Output != nil && !slices.Contains(out, *s.Output) {
+			out = append(out, *s.Output)
+		}
+	}
+	for _, address := range references(x) {
+		out = c.unitOutputs(out, c.head.at(address), depth+1)
+	}
+	return out
 }
 
 // references returns the addresses to which the last step of an explanation refers.
@@ -278,21 +336,18 @@ func references(x *explanation.Explanation) (out []string) {
 	return out
 }
 
-// provided returns the cause of the first object that differs and whose provider determines the
-// value, or a part of it. It is nil if there is none.
-func (c *comparer) provided(x *explanation.Explanation, depth int) *Cause {
+// providers appends the positions of the objects whose providers determine a value, or a part of it.
+func (c *comparer) providers(out []Cause, x *explanation.Explanation, depth int) []Cause {
 	if x == nil || len(x.Steps) == 0 || depth > maxFollowed {
-		return nil
+		return out
 	}
 	if last := x.Steps[len(x.Steps)-1]; last.Kind == explanation.Provider && last.At != nil {
-		return c.at[Cause{File: last.At.File, Line: last.At.Line}]
+		return append(out, Cause{File: last.At.File, Line: last.At.Line})
 	}
 	for _, address := range references(x) {
-		if found := c.provided(c.head.at(address), depth+1); found != nil {
-			return found
-		}
+		out = c.providers(out, c.head.at(address), depth+1)
 	}
-	return nil
+	return out
 }
 
 // refer returns the first step in which the explanations of values differ, or nil if there is none.

@@ -86,7 +86,7 @@ func (r *replay) stop(s *Stop) {
 	}
 	r.weigh(evidence{declared: s.Expr != nil && r.fed.all(spotOf(c))})
 	r.out.Whole = r.out.Whole || s.Whole
-	step := &Step{Kind: s.Kind, Text: s.Text}
+	step := &Step{Kind: s.Kind, Text: s.Text, Output: s.Output}
 	switch {
 	case s.At.Filename == "" && s.Layer != nil:
 		step.At = &SourceLine{Layer: s.Layer.String()}

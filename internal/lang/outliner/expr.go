@@ -65,13 +65,26 @@ type printer struct {
 	depth int
 	// exact is true if the last fingerprint is that of a value.
 	exact bool
-	// why receives the reasons for which values are unknown. nil: they are not collected.
-	why map[string]bool
+	// why contains the reasons for which values are unknown, since reasons was called.
+	why []string
 }
 
 type result struct {
 	outline.Print
 	exact bool
+	why   []string
+}
+
+func newPrinter(t *demand.Task, o *Options) *printer {
+	return &printer{t: t, o: o, memo: map[any]result{}}
+}
+
+// reasons returns the reasons for which values are unknown, sorted, since the last call.
+func (p *printer) reasons() []string {
+	out := p.why
+	p.why = nil
+	slices.Sort(out)
+	return out
 }
 
 // made returns the fingerprint of a definition.
@@ -84,17 +97,29 @@ func (p *printer) made(d *digest) outline.Print {
 func (p *printer) once(key any, f func() outline.Print) outline.Print {
 	if v, ok := p.memo[key]; ok {
 		p.exact = v.exact
+		p.becauseOf(v.why)
 		return v.Print
 	}
-	p.memo[key] = result{newDigest("cycle").sum(), false} // for a reference to itself, which is an error elsewhere
+	p.memo[key] = result{Print: newDigest("cycle").sum()} // for a reference to itself, which is an error elsewhere
+	outer := p.why
+	p.why = nil
 	v := f()
-	p.memo[key] = result{v, p.exact}
+	why := p.why
+	p.memo[key] = result{v, p.exact, why}
+	p.why = outer
+	p.becauseOf(why)
 	return v
 }
 
+func (p *printer) becauseOf(all []string) {
+	for _, text := range all {
+		p.because(text)
+	}
+}
+
 func (p *printer) because(text string) {
-	if p.why != nil {
-		p.why[text] = true
+	if !slices.Contains(p.why, text) {
+		p.why = append(p.why, text)
 	}
 }
 
@@ -125,8 +150,23 @@ func (p *printer) expr(f *frame, x hcl.Expression, path []step) outline.Print {
 	return p.definition(f, x, path)
 }
 
+// A partKey identifies a part of an expression in a module, outside of instances and iterators.
+type partKey struct {
+	mod  *eval.Module
+	x    hclsyntax.Expression
+	path string
+}
+
 // definition returns the fingerprint of an unknown part of an expression.
 func (p *printer) definition(f *frame, x hcl.Expression, path []step) outline.Print {
+	native, ok := unwrap(x).(hclsyntax.Expression)
+	if m, whole := f.scope.(*eval.Module); ok && whole && len(f.loops) == 0 && f.unit == nil && f.self == "" {
+		return p.once(partKey{m, native, pathText(path)}, func() outline.Print { return p.defined(f, native, path) })
+	}
+	return p.defined(f, x, path)
+}
+
+func (p *printer) defined(f *frame, x hcl.Expression, path []step) outline.Print {
 	if p.depth++; p.depth > maxDepth {
 		p.depth--
 		return p.made(newDigest("deep"))
@@ -326,6 +366,10 @@ func (p *printer) repeated(f *frame, x hcl.Expression, key cty.Value, path []ste
 
 // variable returns the fingerprint of an unknown variable.
 func (p *printer) variable(m *eval.Module, name string, path []step) outline.Print {
+	return p.once(l2{m, "var." + name + pathText(path)}, func() outline.Print { return p.variableOnce(m, name, path) })
+}
+
+func (p *printer) variableOnce(m *eval.Module, name string, path []step) outline.Print {
 	v := m.Node.Config.Variables[name]
 	if v == nil {
 		return p.unresolved([]step{cty.StringVal(name)})

@@ -51,7 +51,7 @@ func (o *Options) address(d *eval.Desired) string {
 
 // Of returns the outline of an evaluation, which must use Phase and set eval.Options.Estimating.
 func Of(t *demand.Task, ev *eval.Evaluator, o *Options) *Evaluation {
-	p := &printer{t: t, o: o, memo: map[any]result{}}
+	p := newPrinter(t, o)
 	out := &outline.Outline{Outputs: map[string]outline.Print{}}
 	c := collector{p: p, out: out}
 	c.module(ev.Root)
@@ -60,36 +60,27 @@ func Of(t *demand.Task, ev *eval.Evaluator, o *Options) *Evaluation {
 		out.Outputs[name] = p.output(ev.Root, name, nil)
 	}
 	slices.SortStableFunc(out.Objects, func(a, b *outline.Object) int { return cmp.Compare(a.Addr, b.Addr) })
-	return &Evaluation{out, ev, o, t}
+	return &Evaluation{out, ev, p}
 }
 
 // An Evaluation is an outline with the evaluation that it describes.
 type Evaluation struct {
 	*outline.Outline
 	evaluator *eval.Evaluator
-	options   *Options
-	task      *demand.Task
-}
-
-// Why returns the reasons for which parts of an object are unknown, sorted.
-func (x *Evaluation) Why(address string) []string {
-	p := &printer{t: x.task, o: x.options, memo: map[any]result{}, why: map[string]bool{}}
-	c := collector{p: p, out: &outline.Outline{}, only: address}
-	c.module(x.evaluator.Root)
-	return slices.Sorted(maps.Keys(p.why))
+	p         *printer
 }
 
 // Output returns the value of a root output. Each unknown part is marked with its Identity, for the
 // units that read the output. unit is the name of the unit that has the output.
 func (x *Evaluation) Output(name, unit string) cty.Value {
-	v, ok := x.evaluator.Root.Output(x.task, name)
+	p := x.p
+	v, ok := x.evaluator.Root.Output(p.t, name)
 	if !ok {
 		v = cty.DynamicVal
 	}
 	if v.IsWhollyKnown() {
 		return v
 	}
-	p := &printer{t: x.task, o: x.options, memo: map[any]result{}}
 	out, err := cty.Transform(v, func(path cty.Path, v cty.Value) (cty.Value, error) {
 		if bare, _ := v.Unmark(); bare.IsKnown() {
 			return v, nil
@@ -171,17 +162,16 @@ func (p Phase) Function(*demand.Task, addr.Provider, *eval.ProviderConfig, strin
 
 // A collector collects the objects of a module tree.
 type collector struct {
-	p    *printer
-	out  *outline.Outline
-	only string // address of the only object to collect; "" means all
+	p   *printer
+	out *outline.Outline
 }
 
+// add adds an object, after its parts were computed.
 func (c collector) add(o *outline.Object) {
+	o.Why = c.p.reasons()
 	slices.SortStableFunc(o.Parts, func(a, b outline.Part) int { return cmp.Compare(a.Path, b.Path) })
 	c.out.Objects = append(c.out.Objects, o)
 }
-
-func (c collector) wants(address string) bool { return c.only == "" || c.only == address }
 
 // module adds the objects of a module instance and of the modules that it calls.
 func (c collector) module(m *eval.Module) {
@@ -197,9 +187,7 @@ func (c collector) module(m *eval.Module) {
 			continue
 		}
 		for _, d := range in.All {
-			if c.wants(p.o.address(d)) {
-				c.add(c.instance(d, in.Unknown))
-			}
+			c.add(c.instance(d, in.Unknown))
 		}
 	}
 	for _, call := range m.Calls() {
@@ -208,7 +196,7 @@ func (c collector) module(m *eval.Module) {
 	if m.Parent() == nil {
 		for _, name := range m.Outputs() {
 			o := cfg.Outputs[name]
-			if o.Value == nil || !c.wants("output."+name) {
+			if o.Value == nil {
 				continue
 			}
 			out := &outline.Object{Kind: outline.Output, Addr: "output." + name, At: o.At}
@@ -218,17 +206,15 @@ func (c collector) module(m *eval.Module) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Checks)) {
-		if address := prefix + "check." + name; c.wants(address) {
-			k := cfg.Checks[name]
-			out := &outline.Object{Kind: outline.Check, Addr: address, At: k.At}
-			out.Parts = p.rules(nil, f, k.Asserts, " assert")
-			c.add(out)
-		}
+		k := cfg.Checks[name]
+		out := &outline.Object{Kind: outline.Check, Addr: prefix + "check." + name, At: k.At}
+		out.Parts = p.rules(nil, f, k.Asserts, " assert")
+		c.add(out)
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
 		k := cfg.Providers[name]
-		if address := prefix + "provider." + name; c.wants(address) && !k.Empty {
-			out := &outline.Object{Kind: outline.Provider, Addr: address, At: k.At}
+		if !k.Empty {
+			out := &outline.Object{Kind: outline.Provider, Addr: prefix + "provider." + name, At: k.At}
 			at := *f
 			if k.ForEach != nil {
 				out.Parts = p.argument(nil, f, k.ForEach.Expr, nil, " for_each")
@@ -254,20 +240,18 @@ func (p *printer) providerSchema(a addr.Provider) *schema.Block {
 // call adds a module call and the objects of the called module.
 func (c collector) call(m *eval.Module, call *eval.Call) {
 	p, cfg := c.p, call.Config()
-	if c.wants(call.Addr()) {
-		out := &outline.Object{Kind: outline.Call, Addr: call.Addr(), At: cfg.At}
-		f := moduleFrame(m)
-		for name, s := range map[string]*config.Setting{" source": cfg.Source, " version": cfg.Version} {
-			if s != nil {
-				out.Parts = append(out.Parts, outline.Part{Path: name, Print: p.expr(f, s.Expr, nil), At: s.Range})
-			}
+	out := &outline.Object{Kind: outline.Call, Addr: call.Addr(), At: cfg.At}
+	f := moduleFrame(m)
+	for name, s := range map[string]*config.Setting{" source": cfg.Source, " version": cfg.Version} {
+		if s != nil {
+			out.Parts = append(out.Parts, outline.Part{Path: name, Print: p.expr(f, s.Expr, nil), At: s.Range})
 		}
-		if call.Node == nil {
-			p.because("the module is not installed")
-			out.Parts = append(out.Parts, outline.Part{Path: " content", Print: p.missing(call), Unknown: true, Fixed: true, At: cfg.At})
-		}
-		c.add(out)
 	}
+	if call.Node == nil {
+		p.because("the module is not installed")
+		out.Parts = append(out.Parts, outline.Part{Path: " content", Print: p.missing(call), Unknown: true, Fixed: true, At: cfg.At})
+	}
+	c.add(out)
 	if call.Node == nil {
 		return
 	}
@@ -276,7 +260,7 @@ func (c collector) call(m *eval.Module, call *eval.Call) {
 		return
 	}
 	for _, child := range ch.All {
-		if ch.Unknown && c.only == "" {
+		if ch.Unknown {
 			p.once(l2{call, "unknown"}, func() outline.Print {
 				s := repetition(cfg.Repeat)
 				if s != nil {

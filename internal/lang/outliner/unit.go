@@ -23,7 +23,7 @@ type UnitPrinter struct {
 
 // NewUnitPrinter returns a UnitPrinter. text and rename are as in Options.
 func NewUnitPrinter(u explanation.InputSource, text func(source.Range) []byte, rename func(string) string) *UnitPrinter {
-	return &UnitPrinter{&printer{o: &Options{Text: text, Rename: rename}, memo: map[any]result{}}, u}
+	return &UnitPrinter{newPrinter(nil, &Options{Text: text, Rename: rename}), u}
 }
 
 // Text returns the fingerprint of a text.
@@ -55,6 +55,7 @@ func (x *UnitPrinter) split(out []outline.Part, address []step, v cty.Value, pat
 		}
 		return out
 	}
+	x.p.why = nil
 	print, exact := x.Value(v), v.IsWhollyKnown()
 	if way, ok, ds := x.unit.Part(traversal(address)); !exact && ok && !ds.HasErrors() && way.Next != nil {
 		if next, ok := steps(way.Next.Path); ok {
@@ -62,17 +63,19 @@ func (x *UnitPrinter) split(out []outline.Part, address []step, v cty.Value, pat
 			exact = x.p.exact
 		}
 	}
-	return append(out, outline.Part{Path: path, Print: print, Unknown: !exact, Why: why(v, exact), At: at})
+	return append(out, outline.Part{Path: path, Print: print, Unknown: !exact, Why: x.why(v, exact), At: at})
 }
 
-// why returns the outputs that make a value unknown.
-func why(v cty.Value, known bool) (out []string) {
+// why returns the outputs and functions that make a value unknown.
+func (x *UnitPrinter) why(v cty.Value, known bool) []string {
 	if known {
 		return nil
 	}
+	out := x.p.reasons()
 	for _, id := range Identities(v) {
 		out = append(out, id.Name+" is known after apply")
 	}
+	slices.Sort(out)
 	return slices.Compact(out)
 }
 

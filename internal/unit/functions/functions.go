@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/process"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/lang/funcs"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -66,7 +67,8 @@ type Library struct {
 	// ConfigName is the default name of unit files.
 	ConfigName string
 	// Checking means that only files are checked and no command runs. Functions that fail
-	// for lack of credentials return unknown values, and so does get_terraform_cli_args.
+	// for lack of credentials return unknown values, and so do get_terraform_cli_args, and
+	// functions whose program sys.SkipPrograms skips.
 	Checking bool
 	// UnitEnviron returns the environment of child processes and cloud requests for the
 	// unit in dir. nil means that all units use Machine.Environ.
@@ -174,7 +176,7 @@ func (f *definition) answer(k *call, args []cty.Value) (cty.Value, cty.ValueMark
 		return unknown, marks, nil
 	}
 	v, err := f.do(k, words)
-	if refused := (*noCredentials)(nil); k.Checking && errors.As(err, &refused) {
+	if refused := (*noCredentials)(nil); k.Checking && (errors.As(err, &refused) || errors.Is(err, sys.ErrSkipped)) {
 		err, v = nil, unknown
 	}
 	if err != nil || k.Waiting() {
