@@ -44,7 +44,7 @@ func (e *Estate) Subjects(wants func(subject.Kind, string) bool, show func(strin
 
 // UnitSubjects are the subjects of one unit and its module.
 type UnitSubjects struct {
-	Name string // with the prefix
+	Name string               // with the prefix
 	Meta map[string]cty.Value // facts about the unit
 	All  []*subject.Subject
 	// Explain returns the explanation of the value at an address, or nil if there is none. The first

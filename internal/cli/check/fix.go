@@ -221,7 +221,7 @@ func outlines(ctx context.Context, c *command.Call, o *options) (map[string]*out
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	all := e.Outlines(nil, func(path string) string { return path })
+	all := e.Outlines(estate.OutlineOptions{Show: func(path string) string { return path }})
 	for _, u := range e.Found.Units {
 		x, more := all.Of(ctx, u)
 		if more.HasErrors() {
