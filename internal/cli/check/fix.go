@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/rules/finding"
 	"github.com/terrace-iac/terrace/internal/rules/format"
 	"github.com/terrace-iac/terrace/outline"
