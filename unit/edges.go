@@ -243,42 +243,6 @@ func (u *Unit) Files(t *demand.Task) ([]string, diag.List) {
 	return files, c.ds
 }
 
-// Reads returns the files, other than the unit's own, that determine the values of the unit apart
-// from outputs: imports and includes. It evaluates no values. ok is false if there may be others: the
-// unit has errors, is in an environment file, or a function in one of the files reads files.
-func (u *Unit) Reads(t *demand.Task) (files []string, ok bool) {
-	if u.Module != "" {
-		return nil, false
-	}
-	c := u.on(t, false)
-	ok = true
-	seen := map[string]bool{}
-	var visit func(e *evaluation)
-	visit = func(e *evaluation) {
-		f := e.file()
-		if seen[f.Path] {
-			return
-		}
-		seen[f.Path] = true
-		ok = ok && !f.Reads && f.Src != nil
-		if f.Path != u.Path {
-			files = append(files, f.Path)
-		}
-		h := c.fileImports(e)
-		for _, i := range h.imports {
-			visit(i.e)
-		}
-		for _, i := range h.includes {
-			visit(i.e)
-		}
-		if h.auto != nil {
-			ok = false
-		}
-	}
-	visit(u.e.env())
-	return files, ok && !c.failed
-}
-
 // everything computes everything that the unit declares.
 func (u *Unit) everything(c *evaluator) {
 	top := u.e.env()

@@ -47,9 +47,6 @@ type OutlineOptions struct {
 	Show func(path string) string
 	// Schema returns the schema of a provider; see engine.OutlineOptions.
 	Schema func(addr.Provider) *schema.Provider
-	// OnlyRead reports whether only the outputs of a unit are used, so that its outline is released
-	// as soon as they are known. nil means that the caller releases the outlines of all units.
-	OnlyRead func(ctx context.Context, u *discovery.Unit) bool
 }
 
 // Outlines returns the outlines of the estate's units.
@@ -82,13 +79,7 @@ type UnitOutline struct {
 
 // Of returns the outline of a unit.
 func (x *Outlines) Of(ctx context.Context, u *discovery.Unit) (*UnitOutline, diag.List) {
-	out, err := x.done.Do(ctx, u.ID, func() (*UnitOutline, bool) {
-		o := x.unit(ctx, u)
-		if x.o.OnlyRead != nil && x.o.OnlyRead(ctx, u) {
-			o.Release()
-		}
-		return o, true
-	})
+	out, err := x.done.Do(ctx, u.ID, func() (*UnitOutline, bool) { return x.unit(ctx, u), true })
 	if err != nil {
 		return &UnitOutline{}, diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The comparison was interrupted.")
 	}

@@ -317,8 +317,6 @@ func (w *callFinder) Exit(n hclsyntax.Node) hcl.Diagnostics {
 
 // used records a call of a context function in the file.
 func (r *reader) used(name string, n *hclsyntax.FunctionCallExpr) {
-	reading := []string{"read_tfvars_file", "read_terragrunt_config", "sops_decrypt_file", "mark_as_read", "mark_glob_as_read"}
-	r.f.Reads = r.f.Reads || isFolderFunction(name) || slices.Contains(reading, name)
 	if !IsContextFunction(name) {
 		return
 	}

@@ -26,9 +26,6 @@ type File struct {
 	Cells int                      // the number of expressions with a cell
 	Calls map[string]*source.Range // context functions that are called in the file, each with one range
 	Diags diag.List
-	// Reads means that a function in the file may read other files, or depend on their existence.
-	// Functions that look for a file in the directories above do not count.
-	Reads bool
 
 	Pseudo [parts]Expr
 }

@@ -18,27 +18,12 @@ import (
 // A Revision is one revision of an estate.
 type Revision struct {
 	Estate *estate.Estate
-	// Unchanged finds units of the head revision that are the same in both revisions. nil means
-	// that all units are compared.
-	Unchanged *estate.Unchanged
 	estate.OutlineOptions
 }
 
 // Estates returns the units that differ between two revisions of an estate, sorted by name.
 func Estates(ctx context.Context, base, head Revision) ([]*Unit, diag.List) {
 	pairs := pair(base, head)
-	if head.Unchanged != nil {
-		same := map[string]*discovery.Unit{} // units that exist in both revisions, by name
-		for _, p := range pairs {
-			if p.base != nil && p.head != nil && p.base.Name == p.head.Name && p.base.Broken == nil {
-				same[p.head.Name] = p.head
-			}
-		}
-		skipped := func(ctx context.Context, u *discovery.Unit) bool {
-			return same[u.Name] != nil && head.Unchanged.Unit(ctx, same[u.Name])
-		}
-		base.OnlyRead, head.OnlyRead = skipped, skipped
-	}
 	before, after := base.Estate.Outlines(base.OutlineOptions), head.Estate.Outlines(head.OutlineOptions)
 	compare := func(p *unitPair) ([]*Object, diag.List) {
 		old, ds := before.Of(ctx, p.base)
@@ -73,9 +58,6 @@ func Estates(ctx context.Context, base, head Revision) ([]*Unit, diag.List) {
 			return result{unit: &Unit{Name: p.head.Name, Action: Added, id: p.head.ID}}
 		case p.head == nil:
 			return result{unit: &Unit{Name: p.base.Name, Action: Removed}}
-		}
-		if head.OnlyRead != nil && head.OnlyRead(ctx, p.head) {
-			return result{}
 		}
 		u := &Unit{Name: p.head.Name, id: p.head.ID}
 		var ds diag.List

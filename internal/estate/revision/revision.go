@@ -124,16 +124,6 @@ func (p *Pair) commit(ctx context.Context, trees *git.Worktrees, dir, name strin
 	return &Revision{Name: shown, Dir: filepath.Join(tree, rel), ID: id, root: tree, as: p.top}, nil
 }
 
-// Changed returns the files that differ between the revisions, with the paths of the head; see
-// git.Repo.ChangedSince. ok is false if git does not know the files.
-func (p *Pair) Changed(ctx context.Context, without ...string) (files map[string]bool, ok bool) {
-	if p.top == "" {
-		return nil, false
-	}
-	files, err := p.repo.ChangedSince(ctx, p.Base.ID, p.Head.ID, p.Head.root, without...)
-	return files, err == nil
-}
-
 // Close removes the worktrees.
 func (p *Pair) Close(ctx context.Context) { p.checkouts.Remove(ctx) }
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/base/sys"
@@ -124,40 +123,6 @@ func (r Repo) Compare(ctx context.Context, text, top string) (*Changes, error) {
 		}
 	}
 	return c, nil
-}
-
-// ChangedSince returns the files below top that differ between two commits, or between a commit and
-// the working tree if the second one is "". The value is true for files that only one of them
-// contains. Files that git ignores count, except those in directories with a name in without.
-func (r Repo) ChangedSince(ctx context.Context, from, to, top string, without ...string) (map[string]bool, error) {
-	args := []string{"diff", "--name-status", "--no-renames", "-z", from}
-	if to != "" {
-		args = append(args, to)
-	}
-	out, err := r.Run(ctx, append(args, "--")...)
-	if err != nil {
-		return nil, err
-	}
-	all := map[string]bool{}
-	note := func(name string, one bool) {
-		if name != "" && !slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return slices.Contains(without, part) }) {
-			all[filepath.Join(top, filepath.FromSlash(name))] = one
-		}
-	}
-	words := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
-	for i := 0; i+1 < len(words); i += 2 {
-		note(words[i+1], words[i] != "M")
-	}
-	if to == "" {
-		others, err := Repo{Dir: top, Environ: r.Environ, Exec: r.Exec}.Run(ctx, "ls-files", "--others", "-z")
-		if err != nil {
-			return nil, err
-		}
-		for name := range strings.SplitSeq(others, "\x00") {
-			note(name, true)
-		}
-	}
-	return all, nil
 }
 
 // Exists returns an error if there is no repository.
