@@ -59,10 +59,11 @@ func (g *group) message() (m *diag.Message, label string) {
 	case g.Level == finding.Advice:
 		label = "Advice"
 	}
-	if at := g.At(); at.Filename != "" {
+	at := g.At()
+	if at.Filename != "" {
 		m.At = &at
 	}
-	if g.RuleAt.Filename != "" {
+	if g.RuleAt.Filename != "" && g.RuleAt != at {
 		m.Notes = append(m.Notes, diag.Note{Text: "the rule", At: &g.RuleAt})
 	}
 	if g.Address != "" && g.RuleAt.Filename != "" {
