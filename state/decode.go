@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/terrace-iac/terrace/internal/base/rawjson"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
@@ -76,7 +77,10 @@ func decodeSlow(raw []byte, ty cty.Type) (v cty.Value, err error) {
 			v, err = cty.NilVal, errors.New("the stored value contradicts the type that is stored with it")
 		}
 	}()
-	return ctyjson.Unmarshal(raw, ty)
+	if v, err = ctyjson.Unmarshal(raw, ty); err != nil {
+		return v, err
+	}
+	return v, value.BoundedNumbers(v)
 }
 
 func (d *decoder) decode(s *rawjson.Scanner, ty cty.Type) (cty.Value, error) {

@@ -1,6 +1,7 @@
 package value
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/zclconf/go-cty/cty"
@@ -47,4 +48,22 @@ func Bounded(v cty.Value) error {
 		}
 	}
 	return nil
+}
+
+// BoundedNumbers returns an error if a value contains a number with too many digits, at any depth
+// and also as a bound of an unknown number.
+func BoundedNumbers(v cty.Value) error {
+	return cty.Walk(v, func(_ cty.Path, v cty.Value) (bool, error) {
+		if v.Type() != cty.Number {
+			return true, nil
+		}
+		v, _ = v.Unmark()
+		if v.IsNull() || v.IsKnown() {
+			return true, Bounded(v)
+		}
+		r := v.Range()
+		low, _ := r.NumberLowerBound()
+		high, _ := r.NumberUpperBound()
+		return true, cmp.Or(Bounded(low), Bounded(high))
+	})
 }

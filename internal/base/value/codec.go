@@ -108,7 +108,7 @@ func (c *Codec) Read(b []byte) (v cty.Value, err error) {
 	if v, err = msgpack.Unmarshal(b, c.ty); err != nil {
 		return v, fmt.Errorf("%w: %w", ErrForm, err)
 	}
-	return v, nil
+	return v, BoundedNumbers(v)
 }
 
 // ErrForm is returned for bytes that do not encode a value of the type.

@@ -50,7 +50,7 @@ func (c *Codec) readOther(b []byte) (v cty.Value, rest []byte, ok bool) {
 		return cty.NilVal, nil, false
 	}
 	v, err = msgpack.Unmarshal(b[:len(b)-len(rest)], c.ty)
-	return v, rest, err == nil
+	return v, rest, err == nil && BoundedNumbers(v) == nil
 }
 
 func (c *Codec) readElements(b []byte) (cty.Value, []byte, bool) {

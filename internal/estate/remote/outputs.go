@@ -58,6 +58,9 @@ func DecodeOutputs(b []byte) (cty.Value, error) {
 	if err == nil {
 		v, err = msgpack.Unmarshal(w.Value, t)
 	}
+	if err == nil {
+		err = value.BoundedNumbers(v)
+	}
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("the outputs of a unit cannot be read: %w", err)
 	}

@@ -57,5 +57,5 @@ func fromJSON(src []byte, ty cty.Type) (v cty.Value, err error) {
 	if v, err = ctyjson.Unmarshal(src, ty); err != nil {
 		return v, fmt.Errorf("%w: %w", value.ErrForm, err)
 	}
-	return v, nil
+	return v, value.BoundedNumbers(v)
 }
