@@ -22,9 +22,8 @@ import (
 
 // # Files with rules
 //
-// The files NAME.rules.hcl and NAME.policy.hcl have one grammar. Policy files are those of
-// Terraform 1.17, of which docs/rules.md lists the supported parts; only files with rules contain
-// rule and exception blocks.
+// The files NAME.rules.hcl and NAME.policy.hcl have one grammar. Only NAME.rules.hcl contains rule and
+// exception blocks. Policy files come from Terraform 1.17; docs/rules.md lists the supported parts.
 
 // A Text is a file with its text.
 type Text struct {

@@ -146,7 +146,7 @@ rule "encrypted" {
 }
 `
 
-// An attribute that is not written is unknown without a schema, and the finding says what it waits for.
+// Without a schema, an argument that is not written is unknown. The finding names it.
 func TestVerdicts(t *testing.T) {
 	u := &rules.Unit{Name: "u", Meta: map[string]cty.Value{"name": cty.StringVal("u")}, Subjects: []*subject.Subject{
 		volume("a", map[string]cty.Value{"encrypted": cty.True}, "is not written"),

@@ -136,7 +136,7 @@ func browse(ctx context.Context, c *command.Call, o *options, sources []source) 
 		b.all = append(b.all, found...)
 	}
 	if failed > 0 {
-		b.note = fmt.Sprintf("%d of %s could not be read: why stands there when you leave", failed, view.Numbered(len(sources), "source"))
+		b.note = fmt.Sprintf("%d of %s could not be read: the reasons are printed at the end", failed, view.Numbered(len(sources), "source"))
 	}
 	chosen, err := b.run(ctx, c)
 	switch {

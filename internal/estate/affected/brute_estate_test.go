@@ -625,7 +625,8 @@ func merged[V any](a, b map[string]V) map[string]V {
 	return out
 }
 
-// hidden reports whether an object that may differ stands for the instances of an address.
+// hidden reports whether an instance is reported as part of an object that may change, such as its
+// block without a known count.
 func hidden(objects map[string]*affected.Object, address string) bool {
 	for a, o := range objects {
 		if o.Action == affected.MayChange && (strings.HasPrefix(address, a+"[") || o.Kind == outline.Unit) {

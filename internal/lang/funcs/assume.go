@@ -11,8 +11,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// assumptions returns the functions that check a value and tell what is known about an unknown one,
-// as OpenTofu 1.13 documents them.
+// assumptions returns the functions that check a value. If the value is unknown, they refine it: the
+// result has the checked property. Source: the function reference of OpenTofu 1.13.
 func assumptions() family {
 	list, set, mapping := cty.List(cty.DynamicPseudoType), cty.Set(cty.DynamicPseudoType), cty.Map(cty.DynamicPseudoType)
 	return family{

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
@@ -288,7 +289,7 @@ func reading(v, unknown any, ty cty.Type) (cty.Value, error) {
 		return fitting(cty.BoolVal(v), ty)
 	case json.Number:
 		n, err := cty.ParseNumberVal(v.String())
-		if err != nil || !printable(n) {
+		if err != nil || value.Bounded(n) != nil {
 			return cty.NilVal, errors.New("a number cannot be read")
 		}
 		return fitting(n, ty)
@@ -304,19 +305,12 @@ func reading(v, unknown any, ty cty.Type) (cty.Value, error) {
 	return cty.NilVal, errors.New("a value of an unknown kind")
 }
 
-// printable reports whether a number can be printed in reasonable time: 1e1000000000 cannot.
-func printable(n cty.Value) bool {
-	const most = 1 << 14 // in binary digits
-	exp := n.AsBigFloat().MantExp(nil)
-	return -most < exp && exp < most
-}
-
 func fitting(v cty.Value, ty cty.Type) (cty.Value, error) {
 	switch {
 	case ty == cty.DynamicPseudoType || ty.Equals(v.Type()):
 		return v, nil
 	case ty == cty.Number && v.Type() == cty.String: // numbers that JSON cannot represent are strings
-		if n, err := cty.ParseNumberVal(v.AsString()); err == nil && printable(n) {
+		if n, err := cty.ParseNumberVal(v.AsString()); err == nil && value.Bounded(n) == nil {
 			return n, nil
 		}
 	}
@@ -488,7 +482,7 @@ func pathIn(list []json.RawMessage, ty cty.Type) cty.Path {
 			continue
 		}
 		n, err := cty.ParseNumberVal(string(raw))
-		if err != nil || !printable(n) {
+		if err != nil || value.Bounded(n) != nil {
 			return out
 		}
 		of := cty.DynamicPseudoType

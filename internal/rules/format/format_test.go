@@ -63,7 +63,7 @@ func sarifSchema(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// The SARIF of a report conforms to the schema, and says what the report says.
+// The SARIF of a report conforms to its schema and contains the findings of the report.
 func TestSARIF(t *testing.T) {
 	t.Parallel()
 	s := sarifSchema(t)

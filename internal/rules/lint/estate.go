@@ -61,7 +61,7 @@ func (l *Linter) Estate(ctx context.Context, e *estate.Estate, env unit.Env) ([]
 	return finding.Sort(out), ds.Once()
 }
 
-// unitFacts are what the rules read of one unit.
+// unitFacts contains the parts of one unit that lints check.
 type unitFacts struct {
 	name   string
 	id     string

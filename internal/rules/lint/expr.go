@@ -17,7 +17,7 @@ type walk struct {
 	*facts
 	in   scope
 	path string
-	name string // the name that says what the value is
+	name string // of the argument or variable
 	attr *hclsyntax.Attribute
 }
 

@@ -27,8 +27,8 @@ type File struct {
 	Generated bool // written by a generate block; its references count, but it has no findings
 }
 
-// facts are what the rules read of one file. They depend on nothing but the file, so that files
-// that several modules share are read once.
+// facts contains the parts of one file that lints check. It depends only on the text of the file: a
+// file of several modules is read once.
 type facts struct {
 	path  string
 	text  []byte
