@@ -61,13 +61,21 @@ func (e *Engine) explainer(ctx context.Context, o ExplainOptions) (*origin.Expla
 	if ds.HasErrors() {
 		return nil, nil, ds
 	}
+	graph := &demand.Graph{}
+	x := e.explaining(ctx, o, e.schemas(ctx, o.Installed))
+	x.Eval = eval.New(graph, eval.Options{
+		Tree: e.tree, Phase: origin.Phase{Explainer: x}, Variables: vars, Workspace: e.o.Workspace,
+		RootDir: ".", Cwd: e.o.LaunchDir, Functions: e.functions(time.Time{}, true),
+	})
+	return x, graph.Task(ctx), ds
+}
+
+// explaining returns an explainer without an evaluation.
+func (e *Engine) explaining(ctx context.Context, o ExplainOptions, schemas func(addr.Provider) *schema.Provider) *origin.Explainer {
 	layers := make(map[string]source.Layer, len(o.Variables))
 	for name, v := range o.Variables {
 		layers[name] = v.From
 	}
-	graph := &demand.Graph{}
-	t := graph.Task(ctx)
-	schemas := e.schemas(ctx, o.Installed)
 	x := &origin.Explainer{Set: e.o.Set, Layers: layers, Known: e.known(ctx, o.State, schemas), Schema: schemas, Unit: o.Unit, UnitSet: o.UnitSet, Show: o.Show}
 	files := e.files()
 	x.File = func(name string) (string, []byte, bool) {
@@ -83,11 +91,7 @@ func (e *Engine) explainer(ctx context.Context, o ExplainOptions) (*origin.Expla
 			return out
 		}
 	}
-	x.Eval = eval.New(graph, eval.Options{
-		Tree: e.tree, Phase: origin.Phase{Explainer: x}, Variables: vars, Workspace: e.o.Workspace,
-		RootDir: ".", Cwd: e.o.LaunchDir, Functions: e.functions(time.Time{}, true),
-	})
-	return x, t, ds
+	return x
 }
 
 // schemas returns a function that gets the schema of a provider once, or nil on failure.

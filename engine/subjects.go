@@ -88,12 +88,9 @@ func (e *Engine) evaluateAlone(ctx context.Context, graph *demand.Graph, o Expla
 		return nil, nil, ds
 	}
 	o.State = nil
-	x, _, ds := e.explainer(ctx, o)
-	if ds.HasErrors() {
-		return nil, nil, ds
-	}
+	x := e.explaining(ctx, o, schemas)
 	in := e.evaluation(vars, time.Time{}, true, false)
 	in.Phase, in.Estimating = outliner.Phase{Schemas: schemas}, true
-	x.Eval, x.Schema = eval.New(graph, in), schemas
+	x.Eval = eval.New(graph, in)
 	return x, graph.Task(ctx), nil
 }
