@@ -56,7 +56,7 @@ func (p *Printer) warnings(ds List) []byte {
 		return b.Bytes()
 	}
 	for _, g := range groups {
-		b.WriteString(p.message(g.first, g.others))
+		b.WriteString(p.message(g))
 	}
 	return b.Bytes()
 }
@@ -64,27 +64,33 @@ func (p *Printer) warnings(ds List) []byte {
 func (p *Printer) errors(ds List) []byte {
 	var b bytes.Buffer
 	for _, g := range group(ds.Errors(), p.ConsolidateErrors) {
-		b.WriteString(p.message(g.first, g.others))
+		b.WriteString(p.message(g))
 	}
 	return b.Bytes()
 }
 
 // Text returns one message in the form of Print.
-func (p *Printer) Text(m *Message) string { return p.message(m, 0) }
+func (p *Printer) Text(m *Message) string { return p.message(similar{first: m}) }
 
 // similar is a group of messages that are shown as one.
 type similar struct {
-	first  *Message
-	others int
+	first   *Message
+	others  int // with the same summary and detail
+	further int // with the same summary and other details
 }
+
+// maxPerSummary is the number of groups with the same summary that are shown. An estate can have
+// thousands of warnings that differ only in a path.
+const maxPerSummary = 10
 
 // group groups messages with equal summaries and details, in the order of the first of each.
 // Messages without a source range are not grouped, because the hint about other positions would
-// be wrong.
+// be wrong. Of groups with equal summaries it only returns the first maxPerSummary.
 func group(ds List, consolidate bool) []similar {
 	var out []similar
 	type text struct{ summary, detail string }
 	index := map[text]int{}
+	shown := map[string][]int{} // the groups of a summary
 	for _, m := range ds {
 		if consolidate && m.At != nil && !m.Alone {
 			key := text{m.Summary, m.Detail}
@@ -92,7 +98,12 @@ func group(ds List, consolidate bool) []similar {
 				out[i].others++
 				continue
 			}
+			if groups := shown[m.Summary]; len(groups) == maxPerSummary {
+				out[groups[maxPerSummary-1]].further++
+				continue
+			}
 			index[key] = len(out)
+			shown[m.Summary] = append(shown[m.Summary], len(out))
 		}
 		out = append(out, similar{first: m})
 	}
@@ -105,8 +116,8 @@ func (p *Printer) compact(b *bytes.Buffer, groups []similar) {
 		fmt.Fprintf(b, "- %s\n", clean(p.Names.in(g.first).Text(g.first.Summary)))
 		if at := g.first.At; at != nil {
 			fmt.Fprintf(b, "  on %s line %d", clean(at.Filename), at.Start.Line)
-			if g.others > 0 {
-				fmt.Fprintf(b, " (and %d more)", g.others)
+			if n := g.others + g.further; n > 0 {
+				fmt.Fprintf(b, " (and %d more)", n)
 			}
 			b.WriteByte('\n')
 		}
@@ -114,8 +125,9 @@ func (p *Printer) compact(b *bytes.Buffer, groups []similar) {
 	fmt.Fprintf(b, "\nTo see the full warning notes, run %s without -compact-warnings.\n", p.Names.Product())
 }
 
-// message returns one message, in a frame if colors are enabled.
-func (p *Printer) message(m *Message, others int) string {
+// message returns a message that represents a group, in a frame if colors are enabled.
+func (p *Printer) message(g similar) string {
+	m := g.first
 	color, label := red, "Error: "
 	if m.Severity == Warning {
 		color, label = yellow, "Warning: "
@@ -135,10 +147,15 @@ func (p *Printer) message(m *Message, others int) string {
 		b.WriteString(wrap.Lines(clean(names.Text(source.HideCredentials(m.Detail))), limit) + "\n")
 	}
 	p.notes(&b, m.notes(p.Set), names)
-	if others == 1 {
+	if g.others == 1 {
 		fmt.Fprintf(&b, "\n(and one more similar %s elsewhere)\n", m.Severity)
-	} else if others > 1 {
-		fmt.Fprintf(&b, "\n(and %d more similar %ss elsewhere)\n", others, m.Severity)
+	} else if g.others > 1 {
+		fmt.Fprintf(&b, "\n(and %d more similar %ss elsewhere)\n", g.others, m.Severity)
+	}
+	if g.further == 1 {
+		fmt.Fprintf(&b, "\n(and one more %s with this summary and other details)\n", m.Severity)
+	} else if g.further > 1 {
+		fmt.Fprintf(&b, "\n(and %d more %ss with this summary and other details)\n", g.further, m.Severity)
 	}
 	if p.Codes {
 		if code := m.CodeName(); code != "" {
