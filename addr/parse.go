@@ -21,6 +21,7 @@ type Target struct {
 	Resource  Resource // zero for a whole module
 	Key       Key
 	HasKey    bool // Key was given
+	Pattern   bool // names can contain asterisks; see ParsePattern
 }
 
 // IsModule reports whether the target is a whole module.

@@ -344,6 +344,7 @@ const (
 	CodePlanMoves                        = "plan/moves"
 	CodePlanNoIdentity                   = "plan/no-identity"
 	CodePlanNoSchema                     = "plan/no-schema"
+	CodePlanPattern                      = "plan/pattern"
 	CodePlanPreventDestroy               = "plan/prevent-destroy"
 	CodePlanRead                         = "plan/read"
 	CodePlanRemovedConflict              = "plan/removed-conflict"

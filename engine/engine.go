@@ -261,6 +261,8 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 	if !ds.HasErrors() {
 		in.Compiled = &eval.Compiled{Keep: o.Mode != plan.Destroy}
 		var more diag.List
+		o.Options, more = planner.MatchPatterns(e.tree, prev, o.Options)
+		ds = append(ds, more...)
 		valid, more = e.validateBeforePlan(planning, in, prev, &o)
 		ds = append(ds, planner.Halted(planning, more)...)
 	}

@@ -23,9 +23,13 @@ type Options struct {
 	// one. 0 means that everything is read.
 	RefreshMaxAge time.Duration
 
-	Targets  []addr.Target // limits the plan to these and their dependencies; nil means everything
-	Excludes []addr.Target // omits these and everything that depends on them
-	Replace  []addr.Instance
+	// Targets limit the plan to these and their dependencies; nil means everything. Excludes omit
+	// these and everything that depends on them. Both can contain patterns; the plan contains
+	// what they match.
+	Targets, Excludes []addr.Target
+	Replace           []addr.Instance
+	// ReplacePatterns are replaced like Replace: all instances in state that they match.
+	ReplacePatterns []addr.Target
 
 	// GenerateTo is the file for generated configuration of import blocks without a resource
 	// block. "" generates nothing.

@@ -37,7 +37,7 @@ func (o *Flags) Options(c *command.Call) (plan.Options, diag.List) {
 		return out, diag.Errorf(diag.CodeCLIFlags, nil, "Invalid parallelism", "The -parallelism option needs a number from 1 on.")
 	}
 	ds := o.resolve(c, &out)
-	if len(out.Replace) > 0 && out.Mode != plan.Normal {
+	if len(out.Replace)+len(out.ReplacePatterns) > 0 && out.Mode != plan.Normal {
 		ds = append(ds, diag.Errorf(diag.CodeCLIFlags, nil, "Unsupported plan mode", "Forcing resource instance replacement (with -replace=...) is allowed only in normal planning mode.")...)
 	}
 	if o.Plan.GenerateTo != "" && out.Mode != plan.Normal {
@@ -72,11 +72,13 @@ func (o *Flags) resolve(c *command.Call, out *plan.Options) diag.List {
 		ds = append(ds, diag.Errorf(diag.CodeCLIFlags, nil, "Invalid combination of arguments", "The target and exclude planning options are mutually-exclusive. Each plan must use either only the target options or only the exclude options.")...)
 	}
 	for _, text := range o.Scope.Replace {
-		t, err := addr.ParseTarget(text)
+		t, err := addr.ParsePattern(text)
 		what := ""
 		switch {
 		case err != nil:
 			what = project.AsSentence(err)
+		case t.Pattern && t.IsModule():
+			what = "A pattern must match resource instances, such as " + text + ".*.*, not modules."
 		case t.IsModule():
 			what = o.wholeModule(c.Report.Context, c, t)
 		case t.Resource.Mode != addr.Managed:
@@ -84,6 +86,10 @@ func (o *Flags) resolve(c *command.Call, out *plan.Options) diag.List {
 		}
 		if what != "" {
 			ds = append(ds, &diag.Message{Code: diag.CodeCLIReplaceAddress, Summary: fmt.Sprintf("Invalid force-replace address %q", text), Detail: what})
+			continue
+		}
+		if t.Pattern {
+			out.ReplacePatterns = append(out.ReplacePatterns, t)
 			continue
 		}
 		out.Replace = append(out.Replace, t.Instance())
@@ -96,7 +102,7 @@ func targetsOf(c *command.Call, what string, texts, files []string) ([]addr.Targ
 	var out []addr.Target
 	var ds diag.List
 	parse := func(text, where string) {
-		t, err := addr.ParseTarget(text)
+		t, err := addr.ParsePattern(text)
 		if err != nil {
 			ds = append(ds, &diag.Message{Code: diag.CodeCLITarget, Summary: fmt.Sprintf("Invalid %s %q", what, text), Detail: where + project.AsSentence(err)})
 			return

@@ -156,15 +156,22 @@ func (r *reader) settle(name, value string) (shown string, err error) {
 		return v.Value, nil
 	case "target", "exclude":
 		var t addr.Target
-		if t, err = addr.ParseTarget(value); name == "target" {
+		if t, err = addr.ParsePattern(value); name == "target" {
 			r.plan.Targets = append(r.plan.Targets, t)
 		} else {
 			r.plan.Excludes = append(r.plan.Excludes, t)
 		}
 	case "replace":
-		var i addr.Instance
-		i, err = addr.ParseInstance(value)
-		r.plan.Replace = append(r.plan.Replace, i)
+		var t addr.Target
+		switch t, err = addr.ParsePattern(value); {
+		case err != nil:
+		case t.IsModule():
+			err = errNotInstance
+		case t.Pattern:
+			r.plan.ReplacePatterns = append(r.plan.ReplacePatterns, t)
+		default:
+			r.plan.Replace = append(r.plan.Replace, t.Instance())
+		}
 	case "lock", "lock-timeout":
 		r.Lock = &Lock{Off: !r.lock.On, Timeout: r.lock.Timeout}
 	case "parallelism":
@@ -179,7 +186,10 @@ func (r *reader) settle(name, value string) (shown string, err error) {
 	return value, err
 }
 
-var errRange = errors.New("out of range")
+var (
+	errRange       = errors.New("out of range")
+	errNotInstance = errors.New("the address of a resource instance is needed, not of a module")
+)
 
 // Plan returns the options o of a run, extended by those that the blocks add.
 func (x *Extra) Plan(o plan.Options) plan.Options {
@@ -190,5 +200,6 @@ func (x *Extra) Plan(o plan.Options) plan.Options {
 	o.Targets = slices.Concat(o.Targets, x.plan.Targets)
 	o.Excludes = slices.Concat(o.Excludes, x.plan.Excludes)
 	o.Replace = slices.Concat(o.Replace, x.plan.Replace)
+	o.ReplacePatterns = slices.Concat(o.ReplacePatterns, x.plan.ReplacePatterns)
 	return o
 }

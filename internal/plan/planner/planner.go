@@ -147,6 +147,7 @@ func (p *driver) prepare() diag.List {
 	}
 	ds = append(ds, p.scope.check()...)
 	ds = append(ds, p.scope.checkMoved(p.moved)...)
+	ds = append(ds, p.matchReplace()...)
 	ds = append(ds, p.checkReplace()...)
 	if p.in.Mode == plan.Normal {
 		p.imports, more = imports.Read(p.graph.Task(p.ctx), p.ev, p.in.GenerateTo != "", p.scope.wantsBlock)

@@ -48,10 +48,10 @@ type Scope struct {
 // Flags returns the flags.
 func (o *Scope) Flags() Flags {
 	return Flags{
-		List(&o.Replace, "replace", "resource", "Force replacement of a resource instance. May be repeated.").Completes(Instances),
-		List(&o.Targets, "target", "resource", "Limit the plan to the given module, resource, or resource instance and what it depends on. May be repeated. Cannot be used together with -exclude.").Completes(Addresses),
+		List(&o.Replace, "replace", "resource", "Force replacement of a resource instance, or of all existing instances that match a pattern such as aws_instance.web[*]. May be repeated.").Completes(Instances),
+		List(&o.Targets, "target", "resource", "Limit the plan to the given module, resource, or resource instance and what it depends on, or to everything that matches a pattern such as aws_instance.* or module.app[*]. May be repeated. Cannot be used together with -exclude.").Completes(Addresses),
 		List(&o.TargetFiles, "target-file", "path", "Like -target, for each address in a file: one a line, lines that begin with # are comments.").Completes(Files),
-		List(&o.Excludes, "exclude", "resource", "Leave the given module, resource, or resource instance and what depends on it out of the plan. May be repeated.").Completes(Addresses),
+		List(&o.Excludes, "exclude", "resource", "Leave the given module, resource, or resource instance and what depends on it out of the plan, or everything that matches a pattern. May be repeated.").Completes(Addresses),
 		List(&o.ExcludeFiles, "exclude-file", "path", "Like -exclude, for each address in a file.").Completes(Files),
 	}
 }
