@@ -40,7 +40,7 @@ func (e *Engine) Console(ctx context.Context, o ConsoleOptions) (*Console, diag.
 		return nil, ds
 	}
 	now := e.o.Now().UTC()
-	in := e.evaluation(vars, now, o.Plan, false)
+	in := e.evaluation(vars, now, o.Plan, eval.DeferNothing)
 	in.Compiled = &eval.Compiled{}
 	if !o.Plan {
 		in.Functions = funcs.Table(funcs.Config{BaseDir: e.dir, ReadFile: e.o.ReadFile, Home: e.home, Now: e.o.Now, Console: true, TemplateDepth: e.templateDepth()})

@@ -256,7 +256,7 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 	planning, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer onStop(o.Stop, cancel)()
-	in := e.evaluation(vars, o.Time, true, o.Defer)
+	in := e.evaluation(vars, o.Time, true, deferring(o.Options))
 	var valid validate.Validated
 	if !ds.HasErrors() {
 		in.Compiled = &eval.Compiled{Keep: o.Mode != plan.Destroy}
@@ -312,9 +312,20 @@ func configurationsOf(s *state.State) func(addr.ProviderConfig) bool {
 	return func(a addr.ProviderConfig) bool { return used[a] }
 }
 
+// deferring returns the kind of unknown values for which a plan defers objects.
+func deferring(o plan.Options) eval.Deferring {
+	switch {
+	case o.Defer:
+		return eval.DeferUnknown
+	case o.DeferInputs:
+		return eval.DeferInputs
+	}
+	return eval.DeferNothing
+}
+
 // evaluation returns the options for evaluating the configuration. now is the result of
 // plantimestamp().
-func (e *Engine) evaluation(vars map[string]eval.Input, now time.Time, planning, deferring bool) eval.Options {
+func (e *Engine) evaluation(vars map[string]eval.Input, now time.Time, planning bool, deferring eval.Deferring) eval.Options {
 	return eval.Options{
 		Tree: e.tree, Variables: vars, Workspace: e.o.Workspace, RootDir: e.rootDir(), Cwd: e.o.LaunchDir,
 		Functions: e.functions(now, planning), Deferring: deferring,
@@ -366,13 +377,17 @@ func importedFrom(i *plan.Import) string {
 
 // Apply carries out a plan that was made by this engine, or by one on the same configuration.
 // The result contains the known state, also with errors. Apply refuses a plan that is errored
-// or has deferred objects, before anything is changed.
+// or whose deferred objects wait for unknown variables, before anything is changed.
 func (e *Engine) Apply(ctx context.Context, p *plan.Plan, o ApplyOptions) (ApplyResult, diag.List) {
 	if p.Errored {
 		return ApplyResult{State: p.Prior}, diag.Errorf(diag.CodeCLIPlanErrors, nil, "Plan has errors", "The plan was not made to its end, since there were errors. Plan again.")
 	}
-	if len(p.Deferred) > 0 {
-		return ApplyResult{State: p.Prior}, diag.Errorf(diag.CodeCLIPlanErrors, nil, "Plan is not complete", "The plan defers %s, and can only be shown. Plan again when what it waits for is known.", p.Deferred[0].Addr)
+	deferring := eval.DeferNothing
+	for _, d := range p.Deferred {
+		if len(d.Variables) > 0 {
+			return ApplyResult{State: p.Prior}, diag.Errorf(diag.CodeCLIPlanErrors, nil, "Plan is not complete", "The plan defers %s, and can only be shown. Plan again when what it waits for is known.", d.Addr)
+		}
+		deferring = eval.DeferUnknown
 	}
 	given := map[string]InputValue{}
 	for name, v := range p.Variables {
@@ -384,7 +399,7 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan, o ApplyOptions) (Apply
 		return ApplyResult{State: p.Prior}, ds
 	}
 	in := apply.Input{
-		Plan: p, Eval: e.evaluation(vars, p.Timestamp, false, false), Providers: e.providers(),
+		Plan: p, Eval: e.evaluation(vars, p.Timestamp, false, deferring), Providers: e.providers(),
 		Stop: o.Stop, Now: e.o.Now, Every: o.Every,
 	}
 	if o.State != nil {

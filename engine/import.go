@@ -26,7 +26,7 @@ func (e *Engine) Import(ctx context.Context, prev *state.State, o ImportOptions)
 		return nil, ds
 	}
 	now := e.o.Now().UTC()
-	in := e.evaluation(vars, now, true, false)
+	in := e.evaluation(vars, now, true, eval.DeferNothing)
 	in.Compiled = &eval.Compiled{}
 	next, more := planner.Import(ctx, planner.Input{
 		Eval: in, Providers: e.providers(), State: prev, Options: plan.Options{Time: now},

@@ -60,7 +60,7 @@ func (e *Engine) Inspect(ctx context.Context, o InspectOptions) (*Inspection, di
 			}
 		}
 	}
-	in := e.evaluation(vars, now, true, false)
+	in := e.evaluation(vars, now, true, eval.DeferNothing)
 	if o.Plan == nil && o.State == nil { // without plan and state, functions such as timestamp return real values
 		in.Functions = e.functions(e.o.Now(), false)
 	}

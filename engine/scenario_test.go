@@ -168,7 +168,7 @@ func (s *scenario) options(words []string) engine.PlanOptions {
 			}
 			o.Replace = append(o.Replace, a)
 		case "-defer":
-			o.Defer = true
+			o.DeferInputs = true
 		default:
 			if v == "?" {
 				o.Variables[k] = engine.InputValue{Value: cty.DynamicVal}

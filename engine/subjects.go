@@ -89,7 +89,7 @@ func (e *Engine) evaluateAlone(ctx context.Context, graph *demand.Graph, o Expla
 	}
 	o.State = nil
 	x := e.explaining(ctx, o, schemas)
-	in := e.evaluation(vars, time.Time{}, true, false)
+	in := e.evaluation(vars, time.Time{}, true, eval.DeferNothing)
 	in.Phase, in.Estimating = outliner.Phase{Schemas: schemas}, true
 	x.Eval = eval.New(graph, in)
 	return x, graph.Task(ctx), nil

@@ -1,6 +1,10 @@
 package plan
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/source"
@@ -13,11 +17,14 @@ const UnknownCode = diag.CodePlanUnknown
 // DeferReason is the reason for which a plan defers an object.
 type DeferReason string
 
-// The reasons, in the words of the plugin protocol where it has them.
+// The reasons, in the words of the plugin protocol and of Terraform's plan JSON where they have
+// them.
 const (
 	InstancesUnknown      DeferReason = "instance_count_unknown"
 	ProviderConfigUnknown DeferReason = "provider_config_unknown"
-	ConfigUnknown         DeferReason = "resource_config_unknown" // a data source cannot be read because its arguments are unknown
+	ConfigUnknown         DeferReason = "resource_config_unknown" // a data source cannot be read because its arguments are unknown, or a provider deferred the object for its arguments
+	PrereqAbsent          DeferReason = "absent_prereq"           // a provider deferred the object because something that it needs does not exist
+	PrereqDeferred        DeferReason = "deferred_prereq"         // another object is deferred
 	ImportUnknown         DeferReason = "import_unknown"
 )
 
@@ -32,22 +39,80 @@ func (r DeferReason) Text() string {
 		return "what it is to read is not known yet"
 	case ImportUnknown:
 		return "what is to be imported is not known yet"
+	case PrereqAbsent:
+		return "its provider needs something that does not exist yet"
+	case PrereqDeferred:
+		return "an object that must come first is deferred"
 	}
 	return string(r)
 }
 
-// A Deferred is a module, resource or instance that cannot be planned because root variables
-// contain unknown values. A plan that defers anything cannot be applied. A new plan is
-// necessary when the variables are known.
+// A Deferred is a module, resource or instance that cannot be planned yet. A new plan is
+// necessary when what it waits for is known.
 type Deferred struct {
-	Addr      string // address of a module, a resource or an instance
-	Reason    DeferReason
-	At        source.Range // the expression that must become known
-	Variables []string     // the root variables with unknown values, sorted
+	Addr   string // address of a module, a resource or an instance
+	Reason DeferReason
+	At     source.Range // the expression that must become known, or the block
+	// Variables are the root variables with unknown values that it waits for, sorted. A plan
+	// with such an object cannot be applied.
+	Variables []string
+	Objects   []string // addresses of the objects that it waits for, sorted
+	// Change is the change as far as it can be planned, with unknown values. If Addr is a
+	// resource, it represents all unknown instances, and its address has no key. nil means that
+	// nothing was planned.
+	Change *Change
+}
+
+// String returns the deferral as a sentence without a period.
+func (d *Deferred) String() string {
+	waits := slices.Clone(d.Objects)
+	for _, name := range d.Variables {
+		waits = append(waits, "var."+name)
+	}
+	return DeferralText(d.Addr, d.Reason.Text(), &d.At, waits)
+}
+
+// DeferralText returns the sentence, without a period, that what is deferred for a reason until
+// other things are known. at may be nil.
+func DeferralText(what, reason string, at *source.Range, waits []string) string {
+	text := what + ": " + reason
+	if at != nil && at.Filename != "" {
+		text += fmt.Sprintf(" (%s:%d)", at.Filename, at.Start.Line)
+	}
+	if len(waits) > 0 {
+		text += "; it waits for " + strings.Join(waits, ", ")
+	}
+	return text
 }
 
 // Covers reports whether an instance is deferred by d, or is part of what d defers.
 func (d *Deferred) Covers(a addr.Instance) bool {
 	t, err := addr.ParseTarget(d.Addr)
 	return err == nil && t.Contains(a)
+}
+
+// DeferredInstances returns a test whether an instance is deferred by one of the list.
+func DeferredInstances(all []*Deferred) func(addr.Instance) bool {
+	if len(all) == 0 {
+		return func(addr.Instance) bool { return false }
+	}
+	named := make(map[string]bool, len(all))
+	for _, d := range all {
+		named[d.Addr] = true
+	}
+	return func(a addr.Instance) bool {
+		if named[a.String()] || named[addr.AbsResource{Module: a.Module, Resource: a.Resource}.String()] {
+			return true
+		}
+		path := addr.ModuleInstance("")
+		for _, step := range a.Module.Steps() {
+			if named[string(path.Child(step.Name, addr.Key{}))] { // all instances of the call
+				return true
+			}
+			if path = path.Child(step.Name, step.Key); named[string(path)] {
+				return true
+			}
+		}
+		return false
+	}
 }

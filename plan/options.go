@@ -34,10 +34,13 @@ type Options struct {
 	// GenerateTo is the file for generated configuration of import blocks without a resource
 	// block. "" generates nothing.
 	GenerateTo string
-	// Defer defers objects that cannot be planned because variables contain unknown values; see
-	// Plan.Deferred. Without Defer that is an error. A plan that defers objects cannot be
-	// applied.
+	// Defer defers objects that cannot be planned because values are unknown, with everything
+	// that depends on them; see Plan.Deferred. Without Defer that is an error. A plan to destroy
+	// defers nothing.
 	Defer bool
+	// DeferInputs only defers objects that cannot be planned because variables contain unknown
+	// values. A plan that defers such objects cannot be applied.
+	DeferInputs bool
 	// Causes adds to each change the places that set its new values; see Change.Causes.
 	Causes bool
 	// Was contains the texts that places had in another revision, by FILE:LINE; see Cause.Was.

@@ -184,7 +184,7 @@ type Plan struct {
 	Changes   []*Change       // sorted by address, including no-ops
 	Drift     []*Change       // changes made outside of Terrace since the last apply
 	Accepted  []AcceptedDrift // drift that the list of accepted drift contains, which is not in Drift; plan files do not contain it
-	Deferred  []*Deferred     // objects that cannot be planned yet, sorted by address; empty unless Options.Defer is set
+	Deferred  []*Deferred     // objects that cannot be planned yet, sorted by address; empty unless Options.Defer or DeferInputs is set
 	Outputs   []*OutputChange
 	Actions   []Action
 	Checks    []state.CheckResult
@@ -271,10 +271,12 @@ func (p *Plan) Counts() Counts {
 	return n
 }
 
-// HasChanges reports whether an apply would change objects, outputs or addresses in state.
-// Deferred objects count as changes.
-func (p *Plan) HasChanges() bool {
-	if len(p.Deferred)+len(p.Transfers) > 0 {
+// HasChanges reports whether the plan has changes, or defers objects that may have some.
+func (p *Plan) HasChanges() bool { return len(p.Deferred) > 0 || p.Changing() }
+
+// Changing reports whether an apply would change objects, outputs or addresses in state.
+func (p *Plan) Changing() bool {
+	if len(p.Transfers) > 0 {
 		return true
 	}
 	for _, c := range p.Changes {

@@ -41,9 +41,9 @@ type (
 	SignIn      = credentials.Settings
 	Role        = credentials.Role
 
-	Result = report.Result
-	Status = report.Status
-	Wait   = report.Wait
+	Result   = report.Result
+	Status   = report.Status
+	Deferral = report.Deferral
 
 	SavedPlan = saved.Plan
 	SavedUnit = saved.UnitPlan

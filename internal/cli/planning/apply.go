@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -71,6 +70,7 @@ func applyFlags(o *flags.Request, destroy bool) flag.Flags {
 	fs := append(o.Planning(destroy), flag.Bool(&o.Approved, "auto-approve", "Skip interactive approval of the plan before applying."))
 	if !destroy {
 		fs = append(fs, o.Causes())
+		fs = append(fs, roundsFlags(o)...)
 	}
 	fs = append(append(fs, o.State.WriteFlags()...), o.State.JournalFlag())
 	return append(fs, flag.Bool(&o.Plan.Forget, "suppress-forget-errors", "Take a destroy that leaves objects behind, because of lifecycle.destroy = false, for success."))
@@ -130,6 +130,9 @@ func runApply(ctx context.Context, c *command.Call, o *applyOptions) int {
 	if code, done := atService(ctx, c, &o.Flags, q); done {
 		return code
 	}
+	if o.file != "" && o.Plan.Defer {
+		return c.Fail(diag.Errorf(diag.CodeCLIPlanOptions, nil, "Can't change plan options", "A saved plan contains what it defers, so -defer and -rounds cannot be given with one. Use -defer with the plan. After the apply, \"%s apply -rounds=N\" continues with what was deferred.", view.Program))
+	}
 	if o.file != "" && o.Plan.Causes {
 		return c.Fail(diag.Errorf(diag.CodeCLIPlanOptions, nil, "Can't change plan options", "A saved plan does not contain the places that set its values, so -show-causes cannot be given with one. Use it with the plan."))
 	}
@@ -141,17 +144,7 @@ func runApply(ctx context.Context, c *command.Call, o *applyOptions) int {
 		return c.Fail(ds)
 	}
 	defer r.Close()
-	return r.apply(ctx, o, workdir.Want{Plan: r.options, Apply: true}, func(ctx context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
-		if r.options.Mode == plan.Destroy && slices.ContainsFunc(ds.Errors(), unlessPrevented) { // do not show an incomplete list of objects to destroy
-			p = nil
-		}
-		ds = slices.Concat(ds, r.showPlan(ctx, p), r.checkRules(ctx, p))
-		if ds.HasErrors() || p == nil || o.Approved || !p.HasChanges() || p.OnlyMoves() {
-			return true, ds
-		}
-		r.Report.Tell(ds)
-		return r.approve(ctx, o)
-	})
+	return r.rounds(ctx, o)
 }
 
 // unlessPrevented reports whether an error leaves objects out of a destroy plan. Errors about
@@ -195,10 +188,10 @@ func (r *run) approve(ctx context.Context, o *applyOptions) (bool, diag.List) {
 
 // apply plans and applies, reports the result, and returns the exit status. planned is the
 // function Planned of workdir.Steps.
-func (r *run) apply(ctx context.Context, o *applyOptions, w workdir.Want, planned func(context.Context, *plan.Plan, diag.List) (bool, diag.List)) int {
+func (r *run) apply(ctx context.Context, o *applyOptions, w workdir.Want, planned func(context.Context, *plan.Plan, diag.List) (bool, diag.List)) (workdir.Done, int) {
 	every, ds := project.PersistEvery(r.Call)
 	if ds.HasErrors() {
-		return r.Fail(ds)
+		return workdir.Done{}, r.Fail(ds)
 	}
 	w.Every = every
 	stop := make(chan struct{})
@@ -216,10 +209,10 @@ func (r *run) apply(ctx context.Context, o *applyOptions, w workdir.Want, planne
 		Applying: func(*plan.Plan) { r.Report.Applying() },
 	})
 	if r.Report.Tell(ds); !done.Applied {
-		return 1
+		return done, 1
 	}
 	r.done(o, done.Counts, done.State)
-	return 0
+	return done, 0
 }
 
 func (r *run) done(o *applyOptions, n plan.Counts, s *state.State) {

@@ -49,13 +49,17 @@ func applyFile(ctx context.Context, c *command.Call, o *applyOptions) int {
 	}
 	r.ready()
 	r.op.Values, r.options.Mode = given, f.Plan.Mode
-	return r.apply(ctx, o, workdir.Want{Saved: f.Plan, Apply: true}, func(ctx context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
+	done, code := r.apply(ctx, o, workdir.Want{Saved: f.Plan, Apply: true}, func(ctx context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
 		ds = append(ds, r.checkRules(ctx, p)...)
 		if !ds.HasErrors() {
 			r.Report.Stream.Changes(p)
 		}
 		return true, ds
 	})
+	if !done.Applied {
+		return code
+	}
+	return r.left(o, f.Plan)
 }
 
 // ephemeral returns the values of ephemeral variables, which a saved plan does not contain. It

@@ -36,6 +36,9 @@ func (o *Flags) Options(c *command.Call) (plan.Options, diag.List) {
 	case o.Parallelism < 0:
 		return out, diag.Errorf(diag.CodeCLIFlags, nil, "Invalid parallelism", "The -parallelism option needs a number from 1 on.")
 	}
+	if ds := o.checkRounds(); ds.HasErrors() {
+		return out, ds
+	}
 	ds := o.resolve(c, &out)
 	if len(out.Replace)+len(out.ReplacePatterns) > 0 && out.Mode != plan.Normal {
 		ds = append(ds, diag.Errorf(diag.CodeCLIFlags, nil, "Unsupported plan mode", "Forcing resource instance replacement (with -replace=...) is allowed only in normal planning mode.")...)
@@ -44,6 +47,17 @@ func (o *Flags) Options(c *command.Call) (plan.Options, diag.List) {
 		ds = append(ds, diag.Errorf(diag.CodeCLIFlags, nil, "Invalid generate-config-out flag", "Config can only be generated during a normal plan operation, and not during a refresh-only or destroy plan.")...)
 	}
 	return out, ds
+}
+
+// checkRounds returns errors about flags for rounds that contradict each other.
+func (o *Flags) checkRounds() diag.List {
+	switch {
+	case len(o.RoundsAllow) > 0 && o.Rounds < 2:
+		return diag.Errorf(diag.CodeCLIFlags, nil, "Incompatible options for rounds", "The -rounds-allow option limits the rounds after the first, so it needs -rounds with a number from 2 on.")
+	case len(o.RoundsAllow) > 0 && !o.Approved:
+		return diag.Errorf(diag.CodeCLIFlags, nil, "Incompatible options for rounds", "The -rounds-allow option limits what is approved by -auto-approve. Without -auto-approve, each round is approved on its own.")
+	}
+	return nil
 }
 
 // atService runs the operation at the service that the backend is configured for, if that
@@ -58,6 +72,7 @@ func atService(ctx context.Context, c *command.Call, o *Flags, q remoterun.Reque
 	}
 	q.Vars, q.Plan, q.Input, q.Parallelism, q.LockTimeout = o.Vars, options, o.Input, o.Parallelism, o.State.Timeout
 	q.Causes = options.Causes || o.Origins != "" || o.Markdown.File != ""
+	q.Defers = options.Defer
 	q.ReadsLess = options.MinimalRefresh || options.MinimalData || options.RefreshMaxAge > 0
 	return remoterun.Do(ctx, c, q)
 }
@@ -190,7 +205,10 @@ func (r *run) do(ctx context.Context, w workdir.Want, s workdir.Steps) (workdir.
 		}
 	}
 	done, ds := r.op.Run(ctx, w, s)
-	r.Close()
+	if !w.Apply || !w.Plan.Defer { // rounds may follow; the caller closes it in any case
+		r.Close()
+	}
+	r.said = nil
 	r.Report.Tell(done.Released)
 	return done, ds
 }

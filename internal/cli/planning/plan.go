@@ -66,7 +66,7 @@ You can optionally save the plan to a file, which you can then pass to the
 }
 
 func planFlags(o *flags.Request) flag.Flags {
-	fs := append(o.Planning(false), o.Causes(),
+	fs := append(o.Planning(false), o.Causes(), deferFlag(o),
 		flag.Bool(&o.Detailed, "detailed-exitcode", "Return detailed exit codes when the command exits: 0 means succeeded with an empty plan, 1 an error, 2 succeeded with changes."),
 		flag.Text(&o.Plan.GenerateTo, "generate-config-out", "path", "(Experimental) If import blocks are present in configuration, write configuration for resources that have none to this file, which must not exist.").Completes(flag.Files),
 		flag.Text(&o.Out, "out", "path", "Write the plan to a file, as input for the \"apply\" command.").Completes(flag.Files))

@@ -40,6 +40,7 @@ type Request struct {
 	LockTimeout time.Duration // longest time to wait for other runs; 0 means no limit
 	Approved    bool
 	ReadsLess   bool   // -minimal-refresh, -minimal-data or -refresh-max-age
+	Defers      bool   // -defer or -rounds
 	Causes      bool   // -show-causes, -causes-out or -markdown, for which this program must plan
 	Detailed    bool   // -detailed-exitcode
 	Out         string // -out
@@ -127,6 +128,9 @@ func refused(q Request, b *tfe.Backend, w *tfe.Workspace, c *command.Call) diag.
 	}
 	if q.ReadsLess {
 		no("Reading less is not supported", "The service decides what its runs read, and knows the options -refresh=false and -refresh-only alone. Leave -minimal-refresh, -minimal-data and -refresh-max-age out, or set them as TF_CLI_ARGS_plan in the workspace if its version knows them.")
+	}
+	if q.Defers {
+		no("Deferral is not supported", "The service makes the plan, and does not know the options -defer and -rounds. Leave them out, or use a workspace with local execution.")
 	}
 	if q.Causes {
 		no("Causes and Markdown are not supported", "The service makes the plan, and this program gets only its text. Leave -show-causes, -causes-out and -markdown out, or use a workspace with local execution.")

@@ -220,7 +220,7 @@ func (t *reporter) ended(res *estate.Result) {
 		}
 		st.Tell(ds)
 		for _, d := range res.Deferred {
-			st.Typed(d.String(), "deferred", map[string]any{"address": d.Address, "reason": d.Reason, "at": unitview.PlaceJSON(d.At), "waits_for": unitview.WaitsJSON(d.Waits)})
+			st.Typed(d.String(), "deferred", map[string]any{"address": d.Address, "reason": d.Reason, "at": unitview.PlaceJSON(d.At), "waits_for": unitview.WaitsJSON(d)})
 		}
 		st.Typed(res.Unit.Name+": "+string(res.Status), "unit_complete", map[string]any{
 			"result": string(res.Status), "reason": res.Reason, "cause": res.Cause, "deferred": len(res.Deferred), "elapsed_seconds": res.Ended.Sub(res.Started).Seconds(),

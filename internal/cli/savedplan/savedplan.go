@@ -159,7 +159,7 @@ func WriteJSON(w io.Writer, p *estate.SavedPlan) error {
 		origins, unread := u.Note(OriginNote)
 		x := unitJSON{Name: u.Name, Result: u.Result, Cause: u.Cause, Plan: whole, Origins: origins}
 		for _, d := range u.Deferred {
-			x.Deferred = append(x.Deferred, map[string]any{"address": d.Address, "reason": d.Reason, "at": unitview.PlaceJSON(d.At), "waits_for": unitview.WaitsJSON(d.Waits)})
+			x.Deferred = append(x.Deferred, map[string]any{"address": d.Address, "reason": d.Reason, "at": unitview.PlaceJSON(d.At), "waits_for": unitview.WaitsJSON(d)})
 		}
 		body, wrong := json.Marshal(x)
 		if i > 0 {

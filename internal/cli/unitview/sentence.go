@@ -93,10 +93,11 @@ func PlaceJSON(at *source.Range) any {
 	return map[string]any{"filename": at.Filename, "line": at.Start.Line, "column": at.Start.Column}
 }
 
-// WaitsJSON returns the outputs that a deferred change waits for, in the form of JSON events.
-func WaitsJSON(all []estate.Wait) []map[string]any {
-	out := []map[string]any{}
-	for _, w := range all {
+// WaitsJSON returns what a deferred change waits for, in the form of JSON events: objects of the
+// same unit and outputs of other units.
+func WaitsJSON(d estate.Deferral) []map[string]any {
+	out := view.WaitsForObjects(d.Objects)
+	for _, w := range d.Waits {
 		out = append(out, map[string]any{"unit": w.Unit, "reference": w.Ref, "input": w.Input, "at": PlaceJSON(&w.At)})
 	}
 	return out

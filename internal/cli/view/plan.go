@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -80,12 +81,15 @@ func (v *planView) write() {
 			return
 		}
 	}
-	if len(changes) == 0 && len(outputs) == 0 {
+	if len(changes) == 0 && len(outputs) == 0 && len(v.plan.Deferred) == 0 {
 		v.nothing(drift)
 		return
 	}
 	if drift {
 		v.rule()
+	}
+	if len(v.plan.Deferred) > 0 {
+		defer v.deferred()
 	}
 	if len(changes) > 0 {
 		v.legend(changes)
@@ -97,7 +101,11 @@ func (v *planView) write() {
 		v.all(changes)
 		v.str("\n")
 		v.dressed(bold, "Plan:")
-		v.sentences(len("Plan:"), " ", Summary(v.plan.Counts()), "\n")
+		text := Summary(v.plan.Counts())
+		if n := len(v.plan.Deferred); n > 0 {
+			text = fmt.Sprintf("%s, %d deferred.", strings.TrimSuffix(text, "."), n)
+		}
+		v.sentences(len("Plan:"), " ", text, "\n")
 	}
 	if len(outputs) == 0 {
 		return
@@ -106,6 +114,30 @@ func (v *planView) write() {
 	v.outputLines(outputs)
 	if !slices.ContainsFunc(changes, func(c *plan.Change) bool { return c.Op != plan.NoOp }) {
 		v.sentences(0, "\nYou can apply this plan to save these new output values to the ", v.names.Product(), "\nstate, without changing any real infrastructure.\n")
+	}
+}
+
+// deferred writes the objects that cannot be planned yet, with what they wait for.
+func (v *planView) deferred() {
+	v.sentences(0, "\n", v.names.Product(), " defers the following, which cannot be planned yet:\n")
+	for _, d := range v.plan.Deferred {
+		v.str("\n")
+		v.dressed(bold, "  # "+d.Addr)
+		v.str(" is deferred\n  # (", d.Reason.Text())
+		if d.At.Filename != "" {
+			v.str(": ", d.At.Filename, ":", strconv.Itoa(d.At.Start.Line))
+		}
+		v.str(")\n")
+		waits := slices.Clone(d.Objects)
+		for _, name := range d.Variables {
+			waits = append(waits, "var."+name)
+		}
+		if len(waits) > 0 {
+			v.str("  # (waits for ", ShortList(waits), ")\n")
+		}
+		if c := d.Change; c != nil {
+			v.body(c, v.compare(c, nil))
+		}
 	}
 }
 

@@ -284,6 +284,9 @@ func (s *Stream) Plan(p *plan.Plan) {
 		}
 	}
 	s.changes(p, true)
+	for _, d := range p.Deferred {
+		s.line("info", d.String(), "deferred", fields{"address": d.Addr, "reason": d.Reason.Text(), "at": fields{"filename": d.At.Filename, "line": d.At.Start.Line, "column": d.At.Start.Column}, "waits_for": WaitsForObjects(d.Objects)})
+	}
 	s.Summary("plan", p.Counts())
 	s.Reads(p.Reads)
 	outputs := make(fields)
@@ -296,6 +299,16 @@ func (s *Stream) Plan(p *plan.Plan) {
 	if len(outputs) > 0 {
 		s.line("info", "Outputs: "+strconv.Itoa(len(outputs)), "outputs", fields{"outputs": outputs})
 	}
+}
+
+// WaitsForObjects returns the objects of a configuration that a deferred object waits for, in
+// the form of JSON events.
+func WaitsForObjects(addresses []string) []map[string]any {
+	out := []map[string]any{}
+	for _, a := range addresses {
+		out = append(out, map[string]any{"address": a})
+	}
+	return out
 }
 
 // Accepted writes a line for drift that the list of accepted drift contains.

@@ -8,7 +8,6 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -86,6 +85,7 @@ type Deferral struct {
 	Reason  string        // reason in words, which can follow "because"
 	At      *source.Range // source range of the unknown value; nil if there is none
 	Waits   []Wait
+	Objects []string // addresses of the objects of the unit that it waits for
 }
 
 // A Wait is an output of another unit that a deferral waits for.
@@ -103,18 +103,11 @@ func (d Deferral) String() string {
 	if what == "" {
 		what = "all of it"
 	}
-	text := what + ": " + d.Reason
-	if d.At != nil {
-		text += fmt.Sprintf(" (%s:%d)", d.At.Filename, d.At.Start.Line)
-	}
-	if len(d.Waits) == 0 {
-		return text
-	}
-	return text + "; it waits for " + waitsText(d.Waits)
+	return plan.DeferralText(what, d.Reason, d.At, slices.Concat(d.Objects, waitTexts(d.Waits)))
 }
 
-// waitsText lists the outputs, each once.
-func waitsText(all []Wait) string {
+// waitTexts returns the outputs as text, each once.
+func waitTexts(all []Wait) []string {
 	var out []string
 	for _, w := range all {
 		text := fmt.Sprintf("%s (unit %s, read at %s", w.Ref, w.Unit, w.Where)
@@ -125,5 +118,5 @@ func waitsText(all []Wait) string {
 			out = append(out, text)
 		}
 	}
-	return strings.Join(out, ", ")
+	return out
 }

@@ -67,6 +67,9 @@ type Operation struct {
 	Since    string       `json:",omitzero"` // the revision whose texts are shown beside the origins of new values; "" for none
 	Approved bool         `json:",omitzero"` // apply without approval
 
+	Rounds      int      `json:",omitzero"` // maximum number of plans and applies; 0 means 1
+	RoundsAllow []string `json:",omitzero"` // actions that -auto-approve covers in rounds after the first
+
 	Drift         bool   `json:",omitzero"` // the command drift, which has a list of accepted drift
 	ShowAccepted  bool   `json:",omitzero"` // list the accepted drift
 	NoTests       bool   `json:",omitzero"` // do not validate test files

@@ -46,7 +46,7 @@ func (w waits) all() []report.Wait {
 func (w waits) deferrals(p *plan.Plan) []report.Deferral {
 	out := make([]report.Deferral, len(p.Deferred))
 	for i, d := range p.Deferred {
-		out[i] = report.Deferral{Address: d.Addr, Reason: d.Reason.Text(), At: &d.At}
+		out[i] = report.Deferral{Address: d.Addr, Reason: d.Reason.Text(), At: &d.At, Objects: d.Objects}
 		for _, s := range w.inputs {
 			if s.Name == "" || slices.Contains(d.Variables, s.Name) {
 				out[i].Waits = append(out[i].Waits, w.of(s.Name, s.Waits)...)

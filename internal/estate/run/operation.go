@@ -243,7 +243,7 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 	}
 	po := w.at.extra.Plan(w.o.Plan)
 	po.Accept = po.Accept.In(path.Join(po.Accept.Dir, w.Unit.Name))
-	po.Mode, po.GenerateTo, po.Defer, po.Time = w.mode(), generate, w.o.Op == Plan, w.approval.Time()
+	po.Mode, po.GenerateTo, po.DeferInputs, po.Time = w.mode(), generate, w.o.Op == Plan, w.approval.Time()
 	done, more := op.Run(ctx, workdir.Want{
 		Plan:  po,
 		Apply: w.o.Op == Apply, Every: w.o.Every, MovesFirst: true,

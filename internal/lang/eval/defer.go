@@ -9,62 +9,122 @@ import (
 
 // # Deferral
 //
-// In a run over many units an input may be an output that another unit does not have yet. If
-// more than a value depends on it (the number of instances, or a provider configuration), the
-// object cannot be planned before that unit is applied. It is deferred instead of being an
-// error. The recorded reads show the cause: an object is only deferred if it depends on an
-// unknown root variable, and not on something unknown in this configuration.
+// The number of instances and the configuration of a provider must be known for planning. If
+// one depends on an unknown value, the object can be deferred instead of being an error: it is
+// planned again when the value is known. The recorded reads show the cause.
+//
+// In a run over many units an input may be an output that another unit does not have yet. Then
+// an object is only deferred if it depends on an unknown root variable (DeferInputs). On
+// request, objects that depend on other objects of this configuration are deferred too
+// (DeferUnknown).
 
-// A Deferral is the reason for which an object cannot be planned before root variables are
-// known.
+// Deferring is the kind of unknown values for which objects are deferred.
+type Deferring uint8
+
+// The kinds.
+const (
+	DeferNothing Deferring = iota
+	DeferInputs            // unknown root variables
+	DeferUnknown           // all unknown values that may become known later
+)
+
+// A Deferral is the reason for which an object cannot be planned yet. At least one of the lists
+// is not empty.
 type Deferral struct {
 	At        source.Range // the expression that must become known
 	Variables []string     // the unknown root variables, sorted
+	Objects   []string     // addresses of the objects whose values are unknown, sorted; only with DeferUnknown
 }
 
-// WaitsFor returns the root variables with unknown parts that reads lead to, directly or
-// indirectly, sorted. It is nil unless Deferring is set.
-func (ev *Evaluator) WaitsFor(reads []demand.Read) []string {
+// Wait returns the reason for which something with these reads is unknown. It is nil if it must
+// not be deferred, or never becomes known.
+func (ev *Evaluator) Wait(reads []demand.Read, at source.Range) *Deferral {
+	if ev.o.Deferring == DeferNothing {
+		return nil
+	}
+	d := &Deferral{At: at, Variables: ev.waitsFor(reads)}
+	if ev.o.Deferring == DeferUnknown {
+		d.Objects = ev.UnknownObjects(reads)
+	}
+	if len(d.Variables)+len(d.Objects) == 0 {
+		return nil
+	}
+	return d
+}
+
+// waitsFor returns the root variables with unknown parts that reads lead to, directly or
+// indirectly, sorted.
+func (ev *Evaluator) waitsFor(reads []demand.Read) []string {
 	if len(ev.unknown) == 0 {
 		return nil
 	}
-	seen := map[*demand.Node]bool{}
 	var out []string
-	for len(reads) > 0 {
+	follow(reads, func(n *demand.Node) bool {
+		it, ok := n.What.(*item)
+		if !ok || it.mod != ev.Root || it.kind != "var." {
+			return true
+		}
+		if ev.unknown[it.name] {
+			out = append(out, it.name)
+		}
+		return false
+	})
+	slices.Sort(out)
+	return out
+}
+
+// UnknownObjects returns the addresses of the nearest objects that reads lead to and that have
+// unknown values or unknown instances, sorted.
+func (ev *Evaluator) UnknownObjects(reads []demand.Read) []string {
+	var out []string
+	follow(reads, func(n *demand.Node) bool {
+		if ev.Deferred(n) {
+			name, _ := n.What.Describe()
+			out = append(out, name)
+			return false
+		}
+		d, ok := n.What.(*Desired)
+		if !ok || n != d.Node() {
+			return true
+		}
+		if v, ok := d.value.Peek(); ok && !v.IsWhollyKnown() {
+			out = append(out, d.Addr().String())
+		}
+		return false
+	})
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// follow calls visit for each node that reads lead to, once. It continues with the reads of a
+// node for which visit returns true.
+func follow(reads []demand.Read, visit func(*demand.Node) bool) {
+	seen := map[*demand.Node]bool{}
+	for reads = slices.Clone(reads); len(reads) > 0; {
 		n := reads[len(reads)-1].Node
 		reads = reads[:len(reads)-1]
 		if seen[n] {
 			continue
 		}
-		seen[n] = true
-		if it, ok := n.What.(*item); ok && it.mod == ev.Root && it.kind == "var." {
-			if ev.unknown[it.name] {
-				out = append(out, it.name)
-			}
-			continue
+		if seen[n] = true; visit(n) {
+			reads = append(reads, n.Reads()...)
 		}
-		reads = append(reads, n.Reads()...)
 	}
-	slices.Sort(out)
-	return out
 }
 
-// deferral returns the reason for which the current cell cannot be planned yet; nil if no input
-// is missing.
+// deferral returns the reason for which the current cell cannot be planned yet; nil if it must
+// not be deferred.
 func (ev *Evaluator) deferral(t *demand.Task, at source.Range) *Deferral {
-	names := ev.WaitsFor(demand.ReadsOf(t))
-	if names == nil {
-		return nil
-	}
-	if n := demand.Current(t); n != nil {
+	d := ev.Wait(demand.ReadsOf(t), at)
+	if n := demand.Current(t); n != nil && d != nil {
 		ev.deferred.Store(n, true)
 	}
-	return &Deferral{At: at, Variables: names}
+	return d
 }
 
 // Deferred reports whether a node represents deferred instances.
 func (ev *Evaluator) Deferred(n *demand.Node) bool {
-	if len(ev.unknown) == 0 {
+	if ev.o.Deferring == DeferNothing {
 		return false
 	}
 	_, ok := ev.deferred.Load(n)
@@ -73,7 +133,7 @@ func (ev *Evaluator) Deferred(n *demand.Node) bool {
 
 // unknownInputs returns the given root variables with unknown parts.
 func unknownInputs(o Options) map[string]bool {
-	if !o.Deferring {
+	if o.Deferring == DeferNothing {
 		return nil
 	}
 	out := map[string]bool{}
@@ -88,16 +148,13 @@ func unknownInputs(o Options) map[string]bool {
 // Deferral returns the reason for which the provider cannot be configured yet: its arguments,
 // or the selected instance, are unknown. It is nil if it can be configured.
 func (p *ProviderConfig) Deferral(t *demand.Task) *Deferral {
-	if p.deferred != nil || len(p.mod.ev.unknown) == 0 {
+	ev := p.mod.ev
+	if p.deferred != nil || ev.o.Deferring == DeferNothing || ev.o.Deferring == DeferInputs && len(ev.unknown) == 0 {
 		return p.deferred
 	}
 	v, ok := p.cell.Get(t, nil)
 	if !ok || v.IsWhollyKnown() {
 		return nil
 	}
-	names := p.mod.ev.WaitsFor(p.cell.Node.Reads())
-	if names == nil {
-		return nil
-	}
-	return &Deferral{At: p.cfg.At, Variables: names}
+	return ev.Wait(p.cell.Node.Reads(), p.cfg.At)
 }

@@ -51,9 +51,9 @@ type Options struct {
 	Alone bool
 	// Applying is the value of terraform.applying.
 	Applying bool
-	// Deferring defers objects that cannot be planned before root variables are known.
-	// Otherwise that is an error.
-	Deferring bool
+	// Deferring determines which objects are deferred if they cannot be planned yet. Otherwise
+	// that is an error.
+	Deferring Deferring
 	// Exists reports whether a reference to a whole resource includes an instance. With
 	// targets, instances that are neither planned nor in state are excluded. nil means that all
 	// are included.
@@ -94,7 +94,7 @@ type Evaluator struct {
 
 	metas sync.Map // *config.ProviderMeta to *providerMeta
 
-	unknown  map[string]bool // root variables with unknown parts; nil unless Deferring is set
+	unknown  map[string]bool // root variables with unknown parts; nil with DeferNothing
 	deferred sync.Map        // *demand.Node of deferred instances
 }
 

@@ -43,7 +43,17 @@ type expansion struct {
 	unknown bool // during validation: one instance represents all
 	all     []instance
 
-	deferred *Deferral // the reason for which the instances are unknown; then there are none here
+	// deferred is the reason for which the instances are unknown. Then all contains only those
+	// that exist in any case.
+	deferred    *Deferral
+	placeholder *instance // represents the unknown instances; nil if there are none
+}
+
+// postponed returns the expansion of a block whose instances are unknown. certain are the
+// instances that exist in any case, represented the instance that represents all others.
+func postponed(d *Deferral, certain, represented expansion) expansion {
+	certain.unknown, certain.deferred, certain.placeholder = true, d, &represented.all[0]
+	return certain
 }
 
 // expand evaluates count, for_each or enabled. what is the block's name for messages.
@@ -96,7 +106,7 @@ func (m *Module) expandCount(t *demand.Task, x *lang.Expr, what string) (expansi
 			return m.unknownCount(), ds
 		}
 		if d := m.ev.deferral(t, at); d != nil {
-			return expansion{form: Counted, unknown: true, deferred: d}, ds
+			return postponed(d, none, m.unknownCount()), ds
 		}
 		return bad("The \"count\" value depends on resource attributes that cannot be determined until apply, so Terrace cannot predict how many instances will be created.\n\nTo work around this, use the -target option to first apply only the resources that the count depends on, and then apply normally to converge; or use -exclude=%s.", m.name(what))
 	}
@@ -157,7 +167,7 @@ func (m *Module) expandForEach(t *demand.Task, x *lang.Expr, what string) (expan
 			return m.unknownKeys(), ds
 		}
 		if d := m.ev.deferral(t, at); d != nil {
-			return expansion{form: Keyed, unknown: true, deferred: d}, ds
+			return postponed(d, expansion{form: Keyed, all: certain(v)}, m.unknownKeys()), ds
 		}
 		return bad("The \"for_each\" %s includes keys derived from resource attributes that cannot be determined until apply, and so Terrace cannot determine the full set of keys that will identify the instances of this resource.\n\nWhen working with unknown values in for_each, it's better to define the map keys statically in your configuration and place apply-time results only in the map values. Alternatively, use -exclude=%s.", collectionName(isSet), m.name(what))
 	}
@@ -189,6 +199,22 @@ func (m *Module) expandForEach(t *demand.Task, x *lang.Expr, what string) (expan
 	}
 	slices.SortFunc(out.all, func(a, b instance) int { return strings.Compare(a.key.Str, b.key.Str) })
 	return out, ds
+}
+
+// certain returns the instances of the known elements of a set that also has unknown elements,
+// sorted. v is the value of for_each, without marks.
+func certain(v cty.Value) []instance {
+	if !v.IsKnown() || !v.Type().IsSetType() || v.Type().ElementType() != cty.String {
+		return nil
+	}
+	var out []instance
+	for it := v.ElementIterator(); it.Next(); {
+		if _, el := it.Element(); !el.IsMarked() && el.IsKnown() && !el.IsNull() {
+			out = append(out, instance{key: addr.Str(el.AsString()), each: el})
+		}
+	}
+	slices.SortFunc(out, func(a, b instance) int { return strings.Compare(a.key.Str, b.key.Str) })
+	return out
 }
 
 // explained adds to a message the values of the references in an expression.
@@ -226,7 +252,7 @@ func (m *Module) expandEnabled(t *demand.Task, x *lang.Expr, what string) (expan
 			return one, ds
 		}
 		if d := m.ev.deferral(t, at); d != nil {
-			return expansion{unknown: true, deferred: d}, ds
+			return postponed(d, expansion{}, one), ds
 		}
 		problem = fmt.Sprintf("depends on resource attributes that cannot be determined until apply; use -exclude=%s to plan without it", m.name(what))
 	}

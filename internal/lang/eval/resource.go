@@ -31,7 +31,10 @@ type Instances struct {
 	All     []*Desired
 	byKey   map[addr.Key]*Desired
 
-	Deferred *Deferral // the reason for which the instances are unknown; nil if they are known
+	// Deferred is the reason for which the instances are unknown; nil if they are known. All
+	// contains only those that exist in any case.
+	Deferred    *Deferral
+	Placeholder *Desired // represents the unknown instances, with unknown values for count.index and each; nil if there are none
 }
 
 // Get returns the configured instance with a key, or nil.
@@ -173,6 +176,11 @@ func (r *Resource) expand(t *demand.Task) (*Instances, diag.List) {
 			out.byKey[inst.key] = d
 		}
 	}
+	if exp.placeholder != nil {
+		d := &Desired{Resource: r, inst: *exp.placeholder}
+		d.value.Ready(d, cty.DynamicVal)
+		out.Placeholder = d
+	}
 	return out, ds
 }
 
@@ -306,7 +314,7 @@ func (r *Resource) misses(rest hcl.Traversal, whole cty.Type) bool {
 	}
 }
 
-// Addr returns the instance's address.
+// Addr returns the instance's address. That of a placeholder has no key.
 func (d *Desired) Addr() addr.Instance { return d.Resource.Addr().Instance(d.inst.key) }
 
 // Key returns the instance's key.

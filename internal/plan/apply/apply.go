@@ -54,7 +54,8 @@ type applier struct {
 	client *resourceclient.Client
 	ops    *resourceclient.Operations
 	runner *provision.Runner
-	made   map[addr.Instance]int // index of the change that produces an instance
+	made   map[addr.Instance]int    // index of the change that produces an instance
+	later  func(addr.Instance) bool // reports whether the plan defers an instance
 
 	ephemeral func() bool // whether the configuration has ephemeral resources
 
@@ -141,7 +142,7 @@ func newApplier(ctx, provisioning context.Context, in Input) *applier {
 	if in.Every == 0 {
 		in.Every = 20 * time.Second
 	}
-	a := &applier{in: in, ctx: ctx, graph: &demand.Graph{}, client: resourceclient.New(ctx, in.Providers), made: map[addr.Instance]int{}}
+	a := &applier{in: in, ctx: ctx, graph: &demand.Graph{}, client: resourceclient.New(ctx, in.Providers), made: map[addr.Instance]int{}, later: plan.DeferredInstances(in.Plan.Deferred)}
 	a.ledger = ledger{
 		draft: in.Plan.Prior.Edit(), values: map[addr.Instance]cty.Value{}, tainted: map[addr.Instance]cty.Value{}, failed: map[addr.Instance]bool{},
 		deposed: map[int]addr.DeposedKey{}, unread: map[addr.Instance]string{},

@@ -40,7 +40,7 @@ func (a *applier) read(t *demand.Task, id int, c *plan.Change) diag.List {
 			return ds
 		}
 	}
-	v, more := x.sub.Read(x.config, x.marks)
+	v, _, more := x.sub.Read(x.config, x.marks) // an apply defers nothing
 	if ds = append(ds, x.blame(more)...); more.HasErrors() {
 		return ds
 	}

@@ -29,6 +29,12 @@ func (a *applier) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 	if made {
 		return v, nil
 	}
+	if !planned && a.later(i) {
+		if s, ds := d.Resource.Schema(t); !ds.HasErrors() {
+			return cty.UnknownVal(s.Block.ImpliedType()), nil
+		}
+		return cty.DynamicVal, nil
+	}
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
 		return cty.DynamicVal, ds

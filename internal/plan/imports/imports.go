@@ -26,8 +26,18 @@ import (
 
 // A Set contains the targets of the import blocks of a root module. A nil set is empty.
 type Set struct {
-	ev *eval.Evaluator
-	by map[addr.Instance]*Instance
+	ev      *eval.Evaluator
+	by      map[addr.Instance]*Instance
+	unknown map[addr.ConfigResource]*eval.Deferral // blocks into which an unknown for_each imports
+}
+
+// Unknown returns the reason for which it is unknown whether an object is imported to a. It is
+// nil if that is known.
+func (s *Set) Unknown(a addr.Instance) *eval.Deferral {
+	if s == nil {
+		return nil
+	}
+	return s.unknown[a.Config()]
 }
 
 // An Instance is one instance to which an existing object is imported.
@@ -64,7 +74,7 @@ func (s *Set) Sorted() []*Instance {
 // targets without a resource block. Blocks for resources that wants rejects are skipped without
 // reporting their errors.
 func Read(t *demand.Task, ev *eval.Evaluator, generating bool, wants func(addr.ConfigResource) bool) (*Set, diag.List) {
-	out := &Set{ev: ev, by: map[addr.Instance]*Instance{}}
+	out := &Set{ev: ev, by: map[addr.Instance]*Instance{}, unknown: map[addr.ConfigResource]*eval.Deferral{}}
 	var ds diag.List
 	for _, b := range ev.Tree().Root.Config.Imports {
 		if c, ok := into(b); ok && !wants(c) {
@@ -104,6 +114,13 @@ func (r *importReader) read(t *demand.Task) diag.List {
 	at := r.block.ForEach.Expr.Range()
 	if ds.HasErrors() {
 		return ds
+	}
+	if !v.IsKnown() {
+		c, ok := into(r.block)
+		if wait := r.set.ev.Wait(r.reads, at); ok && wait != nil {
+			r.set.unknown[c] = wait
+			return ds
+		}
 	}
 	if v.IsMarked() || v.IsNull() || !v.IsKnown() || !v.CanIterateElements() {
 		bad := diag.Errorf(diag.CodeEvalForEach, &at, "Invalid for_each argument", "The \"for_each\" of an import block must be a map, a set or a tuple that is known while planning, and neither null nor sensitive.")
@@ -223,7 +240,7 @@ func (it *Instance) Provider(t *demand.Task) (*eval.ProviderConfig, diag.List) {
 }
 
 // Deferral returns the reason for which the object to import is unknown. It is nil if the
-// object is known, or if no root variable is missing.
+// object is known, or if its import must not be deferred.
 func (it *Instance) Deferral(t *demand.Task) *eval.Deferral {
 	x := it.id
 	if it.ident != nil {
@@ -233,10 +250,7 @@ func (it *Instance) Deferral(t *demand.Task) *eval.Deferral {
 	if ds.HasErrors() || v.IsWhollyKnown() {
 		return nil // ID reports the error
 	}
-	if names := it.ev.WaitsFor(append(demand.ReadsOf(t), it.reads...)); names != nil {
-		return &eval.Deferral{At: x.Range(), Variables: names}
-	}
-	return nil
+	return it.ev.Wait(append(demand.ReadsOf(t), it.reads...), x.Range())
 }
 
 // ID evaluates the id or identity of the object. s is the schema of its type.

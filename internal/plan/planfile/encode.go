@@ -193,9 +193,14 @@ func (e *encoder) deferred(all []*plan.Deferred) {
 			e.int(p.Column)
 			e.int(p.Byte)
 		}
-		e.int(len(x.Variables))
-		for _, name := range x.Variables {
-			e.str(name)
+		for _, names := range [...][]string{x.Variables, x.Objects} {
+			e.int(len(names))
+			for _, name := range names {
+				e.str(name)
+			}
+		}
+		if e.bool(x.Change != nil); x.Change != nil {
+			e.change(x.Change)
 		}
 	}
 }
@@ -206,7 +211,10 @@ func (d *decoder) deferred() *plan.Deferred {
 	x := &plan.Deferred{Addr: d.str(), Reason: plan.DeferReason(d.str())}
 	x.At.Filename = d.str()
 	x.At.Start, x.At.End = pos(), pos()
-	x.Variables = list(d, d.str)
+	x.Variables, x.Objects = list(d, d.str), list(d, d.str)
+	if d.bool() {
+		x.Change = d.change()
+	}
 	return x
 }
 

@@ -52,7 +52,7 @@ type Backend struct {
 
 const (
 	magic  = "terrace plan"
-	format = "7"
+	format = "8"
 
 	maxMember = 1 << 30 // maximum size of one member in bytes, uncompressed
 	maxFiles  = 100_000

@@ -237,6 +237,8 @@ func (b *actionList) backward() {
 		case c.Op == plan.ForgetThenCreate:
 			hs[i].delete = b.add(plan.StepForget, i)
 			b.addNeed(hs[i].forward, hs[i].delete)
+		case b.p.found.keepOld[c]:
+			continue
 		case c.Op == plan.CreateThenDelete:
 			hs[i].delete = b.add(plan.StepDeleteDeposed, i, hs[i].forward)
 		default:

@@ -172,6 +172,13 @@ func (p *driver) outputs() []*plan.OutputChange {
 			continue
 		}
 		v, ok := p.ev.Root.Output(t, name)
+		if ok && p.deferredBefore(p.ev.Root.OutputNode(name).Reads()) != nil {
+			c.After, c.AfterSensitive, c.Left = c.Before, c.BeforeSensitive, true
+			if !c.Before.IsNull() {
+				out = append(out, c)
+			}
+			continue
+		}
 		if !ok {
 			if p.scope.limited() && !c.Before.IsNull() { // it reads objects that are not in the plan
 				c.After, c.AfterSensitive, c.Left = c.Before, c.BeforeSensitive, true

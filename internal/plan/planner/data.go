@@ -9,6 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/eval"
 	"github.com/terrace-iac/terrace/internal/provider/resourceclient"
 	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -46,8 +47,12 @@ func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Valu
 	if ds = append(ds, resourceclient.Blame(d, s, more)...); more.HasErrors() {
 		return ip, unknown, ds
 	}
+	later := resourceclient.WithSensitive(s.Block.SetUnknowns(config), sensitive, s) // its value if it is deferred
 	conditions := d.Conditions(t)
 	ip.ends = p.readsDestroyed(t, d, conditions)
+	if wait := p.prereq(t, d); wait != nil {
+		return p.deferData(t, ip, d, pc, config, sensitive, deferral{plan.PrereqDeferred, wait}), later, ds
+	}
 	reason := plan.Reason("")
 	switch {
 	case !config.IsWhollyKnown():
@@ -61,9 +66,9 @@ func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Valu
 		planned := s.Block.SetUnknowns(config)
 		ip.touched = true                   // the stored object is outdated and dropped until the data source is read again
 		if reason == plan.ReadCheckNested { // shown with its current value, and read again at the end of the apply
-			obj, now, more := p.readData(t, d, pc, config, sensitive)
+			obj, now, _, more := p.readData(t, d, pc, config, sensitive)
 			ip.refreshed = obj
-			if ds = append(ds, more...); !more.HasErrors() {
+			if ds = append(ds, more...); obj != nil {
 				planned, _ = now.UnmarkDeep()
 			}
 		}
@@ -72,8 +77,8 @@ func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Valu
 		c.AfterSensitive = resourceclient.SensitivePaths(s, planned, given)
 		c.Undeclared = resourceclient.BySchema(c.AfterSensitive, given)
 		ip.change = c
-		if names := p.ev.WaitsFor(demand.ReadsOf(t)); names != nil && reason == plan.ReadConfigUnknown {
-			p.postpone(d.Addr().String(), plan.ConfigUnknown, &eval.Deferral{At: d.Resource.Config().At, Variables: names})
+		if wait := p.ev.Wait(demand.ReadsOf(t), d.Resource.Config().At); wait != nil && len(wait.Variables) > 0 && reason == plan.ReadConfigUnknown {
+			p.postpone(&plan.Deferred{Addr: d.Addr().String(), Reason: plan.ConfigUnknown}, wait)
 		}
 		out := resourceclient.WithSensitive(planned, c.AfterSensitive, s)
 		ip.post, more = d.Postconditions(t, out) // postconditions that do not depend on the result are evaluated now
@@ -95,7 +100,12 @@ func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Valu
 	if kept {
 		ip.how, more = recent, nil
 	} else {
-		obj, out, more = p.readData(t, d, pc, config, sensitive)
+		var off provider.DeferReason
+		obj, out, off, more = p.readData(t, d, pc, config, sensitive)
+		if off != "" {
+			wait := &eval.Deferral{At: d.Resource.Config().At, Objects: p.pendingObjects(t)}
+			return p.deferData(t, ip, d, pc, config, sensitive, deferral{plan.DeferReason(off), wait}), later, append(ds, more...)
+		}
 	}
 	ip.refreshed, ip.touched = obj, obj != nil
 	if ds = append(ds, more...); more.HasErrors() {
@@ -106,36 +116,36 @@ func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Valu
 }
 
 // readData reads a data source. config must not have marks. It returns the object to store, or
-// nil if reading fails.
-func (p *planner) readData(t *demand.Task, d *eval.Desired, pc *eval.ProviderConfig, config cty.Value, sensitive []cty.Path) (*state.Object, cty.Value, diag.List) {
+// nil if reading fails or if the provider defers it, with the reason.
+func (p *planner) readData(t *demand.Task, d *eval.Desired, pc *eval.ProviderConfig, config cty.Value, sensitive []cty.Path) (*state.Object, cty.Value, provider.DeferReason, diag.List) {
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
-		return nil, cty.DynamicVal, ds
+		return nil, cty.DynamicVal, "", ds
 	}
 	unknown := cty.UnknownVal(s.Block.ImpliedType())
 	prov, ds := p.client.Configured(t, pc, &d.Resource.Config().At)
 	if ds.HasErrors() {
-		return nil, unknown, ds
+		return nil, unknown, "", ds
 	}
 	if prov == nil {
-		return nil, unknown, append(ds, demand.Fail()...)
+		return nil, unknown, "", append(ds, demand.Fail()...)
 	}
 	sub := p.client.Subject(p.ev, d.Addr(), pc.Addr, s, prov)
 	if more := p.validate(sub, d, config); len(more) > 0 {
 		if ds = append(ds, resourceclient.Blame(d, s, more)...); more.HasErrors() {
-			return nil, unknown, ds
+			return nil, unknown, "", ds
 		}
 	}
-	v, more := sub.Read(config, sensitive)
-	if ds = append(ds, resourceclient.Blame(d, s, more)...); more.HasErrors() {
-		return nil, unknown, ds
+	v, off, more := sub.Read(config, sensitive)
+	if ds = append(ds, resourceclient.Blame(d, s, more)...); more.HasErrors() || off != "" {
+		return nil, unknown, off, ds
 	}
 	obj, more := sub.Store(resourceclient.Object{Value: v})
 	if ds = append(ds, more.Under(&d.Resource.Config().At)...); more.HasErrors() {
-		return nil, unknown, ds
+		return nil, unknown, "", ds
 	}
 	obj.Sensitive = resourceclient.Present(v, sensitive) // as in OpenTofu, paths that the schema marks are not stored for data sources
-	return obj, resourceclient.WithSensitive(v, obj.Sensitive, s), ds
+	return obj, resourceclient.WithSensitive(v, obj.Sensitive, s), "", ds
 }
 
 // dataForDestroy reads a data source before a destroy, since provider configurations may depend
@@ -152,7 +162,7 @@ func (p *planner) dataForDestroy(t *demand.Task, d *eval.Desired, pc *eval.Provi
 			return nil, false, cty.UnknownVal(s.Block.ImpliedType()), resourceclient.Blame(d, s, more)
 		}
 		if config.IsWhollyKnown() {
-			obj, v, more := p.readData(t, d, pc, config, sensitive)
+			obj, v, _, more := p.readData(t, d, pc, config, sensitive) // a plan to destroy defers nothing
 			if !more.HasErrors() || !known {
 				return obj, obj != nil, v, more
 			}
@@ -210,6 +220,30 @@ func (p *planner) pendingBlock(t *demand.Task, r *eval.Resource) bool {
 		return false
 	}
 	return in.Deferred != nil || slices.ContainsFunc(in.All, func(other *eval.Desired) bool { return p.found.instance(other).pending() })
+}
+
+// pendingObjects returns the addresses of the nearest instances with pending changes on which
+// the instance that is being computed depends, sorted.
+func (p *planner) pendingObjects(t *demand.Task) []string {
+	var out []string
+	seen := map[*demand.Node]bool{}
+	for stack := demand.ReadsOf(t); len(stack) > 0; {
+		n := stack[len(stack)-1].Node
+		stack = stack[:len(stack)-1]
+		if seen[n] {
+			continue
+		}
+		seen[n] = true
+		if d, ok := n.What.(*eval.Desired); ok && n == d.Node() {
+			if p.found.instance(d).pending() {
+				out = append(out, d.Addr().String())
+			}
+			continue
+		}
+		stack = append(stack, n.Reads()...)
+	}
+	slices.Sort(out)
+	return out
 }
 
 // pending searches the recorded reads for an object with pending changes.

@@ -85,7 +85,7 @@ func (p *planner) planDeposed(sub *resourceclient.Subject) ([]*plan.Change, diag
 		if p.readsOrphan(sub.Addr) {
 			now, more := sub.Refresh(o, k)
 			ds = append(ds, more...)
-			if more.HasErrors() {
+			if more.HasErrors() || now.Deferred != "" { // the object is kept until it can be read
 				continue
 			}
 			now.Stored = o.Stored
@@ -199,7 +199,7 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 		return ds
 	}
 	if wait := pc.Deferral(t); wait != nil {
-		p.postpone(a.String(), plan.ProviderConfigUnknown, wait)
+		p.postpone(&plan.Deferred{Addr: a.String(), Reason: plan.ProviderConfigUnknown}, wait)
 		return ds
 	}
 	prov, more := p.client.Configured(t, pc, nil)
@@ -220,6 +220,10 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 	sub := p.client.Subject(p.ev, a, op.provider, s, prov)
 	now, more := p.orphanNow(sub, op, inst.Current)
 	ds = append(ds, more...)
+	if now.Deferred != "" {
+		p.postpone(&plan.Deferred{Addr: a.String(), Reason: plan.DeferReason(now.Deferred)}, &eval.Deferral{})
+		return ds
+	}
 	if more.HasErrors() || now.Value.IsNull() || p.in.Mode == plan.RefreshOnly || p.in.Mode == plan.Destroy && !p.scope.goes(a) {
 		return ds
 	}
@@ -321,7 +325,7 @@ func (p *planner) orphanNow(sub *resourceclient.Subject, op *orphanPlan, stored 
 		op.how = asked
 		now, more = sub.Refresh(old, "")
 	}
-	if ds = append(ds, more...); more.HasErrors() {
+	if ds = append(ds, more...); more.HasErrors() || now.Deferred != "" {
 		return now, ds
 	}
 	op.refreshed, op.touched, more = sub.Keep(old, now)

@@ -22,6 +22,7 @@ type findings struct {
 	vanished     []addr.Object // deposed objects that no longer exist
 	generated    []*generatedPlan
 	deferred     []*plan.Deferred
+	keepOld      map[*plan.Change]bool // replacements whose old object is destroyed later; see holdBack
 	none         []addr.ConfigResource // blocks without instances that -target or -exclude leave in the plan
 	checkResults []checks.Result
 	digests      sync.Map // *state.Object to state.Digest

@@ -19,6 +19,9 @@ type managedPlan struct {
 	d     *eval.Desired
 	sub   *resourceclient.Subject
 	found *instancePlan // added to the findings when the instance is planned
+	// deferred is the instance as it is deferred, for wait; nil if it is not.
+	deferred *plan.Deferred
+	wait     *eval.Deferral
 }
 
 // managed plans one instance of a managed resource and returns its planned value.
@@ -52,8 +55,11 @@ func (p *planner) managed(t *demand.Task, d *eval.Desired) (*instancePlan, cty.V
 		}
 	}
 	ip.with = p.client.Digest(t, pc)
-	m := &managedPlan{p, t, d, p.client.Subject(p.ev, d.Addr(), pc.Addr, s, prov), ip}
+	m := &managedPlan{p: p, t: t, d: d, sub: p.client.Subject(p.ev, d.Addr(), pc.Addr, s, prov), found: ip}
 	v, more := m.plan()
+	if m.deferred != nil && !more.HasErrors() {
+		p.postpone(m.deferred, m.wait)
+	}
 	return m.found, v, append(ds, more...)
 }
 
@@ -74,6 +80,11 @@ func (m *managedPlan) plan() (cty.Value, diag.List) {
 	ds = append(ds, more...)
 	if more.HasErrors() {
 		return unknown, m.blame(ds)
+	}
+	if now.Deferred != "" {
+		off, v, more := p.deferInstance(t, d, plan.DeferReason(now.Deferred), m.waitForProvider())
+		off.provider, m.found = m.found.provider, off
+		return v, append(ds, more...)
 	}
 	if it := p.imports.Of(m.sub.Addr); it != nil && !old.Value.IsNull() {
 		if ds = append(ds, it.Check(t, m.sub.Schema)...); ds.HasErrors() {
@@ -98,6 +109,7 @@ func (m *managedPlan) plan() (cty.Value, diag.List) {
 	v, more := m.update(now, imp)
 	if m.found.how != asked && (more.HasErrors() || m.found.pending() && !m.expected()) {
 		m.found.how, m.found.drift, m.found.touched = asked, nil, false
+		m.found.deferred, m.deferred = false, nil
 		now, more = m.refresh(old)
 		if more = m.blame(more); !more.HasErrors() {
 			m.found.change = nil
@@ -191,8 +203,8 @@ func (m *managedPlan) expected() bool {
 // refresh reads the current object from the provider.
 func (m *managedPlan) refresh(old resourceclient.Object) (resourceclient.Object, diag.List) {
 	now, ds := m.sub.Refresh(old, "")
-	if ds.HasErrors() {
-		return old, ds
+	if ds.HasErrors() || now.Deferred != "" {
+		return now, ds
 	}
 	now, more := m.keep(old, now)
 	return now, append(ds, more...)
@@ -221,8 +233,8 @@ func (m *managedPlan) importObject(it *imports.Instance) (resourceclient.Object,
 		return m.sub.None(), nil, ds
 	}
 	obj, more := m.sub.Import(imp.ID, imp.Identity)
-	if ds = append(ds, more...); more.HasErrors() {
-		return m.sub.None(), nil, ds
+	if ds = append(ds, more...); more.HasErrors() || obj.Deferred != "" {
+		return obj, nil, ds
 	}
 	stored, more := m.sub.Store(obj)
 	if ds = append(ds, more.Under(&it.Block.At)...); more.HasErrors() {
@@ -233,12 +245,15 @@ func (m *managedPlan) importObject(it *imports.Instance) (resourceclient.Object,
 	return obj, imp, ds
 }
 
-// importDeferral returns the reason for which the object to import is unknown. It is nil if the
-// object is known, or if no root variable is missing.
+// importDeferral returns the reason for which it is unknown which object to import. It is nil if
+// that is known, or if the import must not be deferred.
 func (m *managedPlan) importDeferral(old resourceclient.Object) *eval.Deferral {
 	it := m.p.imports.Of(m.sub.Addr)
-	if it == nil || !m.p.in.Eval.Deferring || !old.Value.IsNull() {
+	switch {
+	case m.p.in.Eval.Deferring == eval.DeferNothing || m.p.in.Mode != plan.Normal || !old.Value.IsNull():
 		return nil
+	case it == nil:
+		return m.p.imports.Unknown(m.sub.Addr)
 	}
 	return it.Deferral(m.t)
 }

@@ -71,6 +71,7 @@ type planner struct {
 	destroyed destroyedByModule
 	found     findings
 	changes   bool        // the plan has changes other than reads by checks; set before checks run
+	ready     sync.Map    // *demand.Node of which it is known that no deferred object comes before them
 	unplanned atomic.Bool // in a plan to destroy: an object in state could not be planned
 }
 
@@ -98,7 +99,10 @@ func newDriver(ctx context.Context, in Input) *driver {
 	if in.Providers.Parallelism < 1 {
 		in.Providers.Parallelism = 10
 	}
-	in.Eval.Deferring = in.Eval.Deferring && in.Mode == plan.Normal
+	if in.Mode == plan.Destroy || in.Mode == plan.RefreshOnly && in.Eval.Deferring == eval.DeferInputs {
+		in.Eval.Deferring = eval.DeferNothing
+	}
+	in.Providers.MayDefer = in.Eval.Deferring == eval.DeferUnknown && in.Mode == plan.Normal
 	p := &driver{
 		&planner{in: in, client: resourceclient.New(ctx, in.Providers), replace: map[addr.Instance]bool{}, prior: in.State},
 		ctx, &demand.Graph{Stop: ctx.Done()},
@@ -174,6 +178,7 @@ func (p *driver) walk() {
 	}
 	p.generateImports()
 	p.unmetImports()
+	p.holdBack()
 	if p.in.Mode != plan.Destroy {
 		p.runChecks()
 	}
@@ -208,7 +213,7 @@ func (p *driver) walkModule(w *parallel.Work[job], m *eval.Module) {
 				return
 			}
 			if ch.Deferred != nil {
-				p.postpone(c.Addr(), plan.InstancesUnknown, ch.Deferred)
+				p.postpone(&plan.Deferred{Addr: c.Addr(), Reason: plan.InstancesUnknown}, ch.Deferred)
 			}
 			for _, child := range ch.All {
 				w.Add(func(*demand.Task) { p.walkModule(w, child) })
@@ -232,7 +237,7 @@ func (p *driver) walkResource(w *parallel.Work[job], t *demand.Task, r *eval.Res
 		return
 	}
 	if in.Deferred != nil {
-		p.postpone(r.Addr().String(), plan.InstancesUnknown, in.Deferred)
+		p.deferInstances(t, r, in)
 	}
 	if p.in.Mode != plan.Destroy && !p.scope.limited() {
 		defer r.Value(t)

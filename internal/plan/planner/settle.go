@@ -40,7 +40,8 @@ func (p *planner) settle(deps *dependencies) {
 // destroyed.
 func (ip *instancePlan) promise(createFirst, skip bool, needs func(*eval.Desired, []addr.ConfigResource) []addr.ConfigResource) {
 	o := ip.refreshed
-	if o == nil || !ip.looked {
+	if o == nil || !ip.looked || ip.deferred { // a deferred object stays as it is
+
 		return
 	}
 	all := needs(ip.d, o.Dependencies)

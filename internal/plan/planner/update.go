@@ -8,6 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/value"
+	"github.com/terrace-iac/terrace/internal/lang/eval"
 	"github.com/terrace-iac/terrace/internal/provider/resourceclient"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
@@ -35,7 +36,14 @@ func (m *managedPlan) planUpdate(now resourceclient.Object, imp *plan.Import) (c
 		return unknown, ds
 	}
 	config := ignore(written)
+	why := m.why()
 	resp, more := m.sub.Plan(prior, config)
+	if resp.Deferred != "" {
+		why = &deferral{plan.DeferReason(resp.Deferred), m.waitForProvider()}
+	}
+	if why != nil && (more.HasErrors() || resp.Deferred != "") { // what a provider reports about an object that cannot be planned yet is not reported
+		return m.postpone(why, nil, written, sensitive), ds
+	}
 	ds = append(ds, more...)
 	if more.HasErrors() {
 		return resourceclient.WithSensitive(resp.Planned, sensitive, s), ds
@@ -53,11 +61,18 @@ func (m *managedPlan) planUpdate(now resourceclient.Object, imp *plan.Import) (c
 	if len(sensitive) > 0 || s.Block.HasSensitive() {
 		c.AfterSensitive = resourceclient.SensitivePaths(s, resp.Planned, resourceclient.Present(resp.Planned, sensitive))
 	}
-	ds = append(ds, m.decide(c, now, prior, resp, written)...)
+	more = m.decide(c, now, prior, resp, written)
+	if why != nil && more.HasErrors() {
+		return m.postpone(why, nil, written, sensitive), ds
+	}
+	ds = append(ds, more...)
 	if c.Op.IsReplace() && !prior.Value.IsNull() { // planned again: paths that the schema marks are not included, as in OpenTofu
 		given := resourceclient.Present(c.After, sensitive)
 		c.AfterSensitive = resourceclient.SensitivePaths(s, c.After, given)
 		c.Undeclared = resourceclient.BySchema(c.AfterSensitive, given)
+	}
+	if why != nil && (c.Op != plan.NoOp || c.Import != nil || c.Moved()) {
+		return m.postpone(why, c, written, sensitive), ds
 	}
 	m.found.change = c
 	if ds.HasErrors() {
@@ -68,6 +83,40 @@ func (m *managedPlan) planUpdate(now resourceclient.Object, imp *plan.Import) (c
 		v = resourceclient.MarkSensitive(v, c.AfterSensitive)
 	}
 	return v, append(ds, m.preventReplace(c)...)
+}
+
+// why returns the reason for which the instance is deferred if it has changes; nil if it is not.
+func (m *managedPlan) why() *deferral {
+	if wait := m.p.prereq(m.t, m.d); wait != nil {
+		return &deferral{plan.PrereqDeferred, wait}
+	}
+	return nil
+}
+
+// waitForProvider returns what an instance waits for that its provider deferred: the objects
+// with changes that it depends on.
+func (m *managedPlan) waitForProvider() *eval.Deferral {
+	return &eval.Deferral{At: m.d.Resource.Config().At, Objects: m.p.pendingObjects(m.t)}
+}
+
+// postpone defers the instance and returns its value. c is its change as far as it can be
+// planned, or nil.
+func (m *managedPlan) postpone(why *deferral, c *plan.Change, written cty.Value, sensitive []cty.Path) cty.Value {
+	s := m.sub.Schema
+	planned := s.Block.SetUnknowns(written)
+	if c != nil {
+		planned = c.After
+	}
+	given := resourceclient.Present(planned, sensitive)
+	if pc, ds := m.d.Provider(m.t); c == nil && !ds.HasErrors() {
+		c = m.p.guess(m.t, m.d, pc, s, planned, given)
+	}
+	if m.p.imports.Of(m.sub.Addr) != nil && m.p.prior.Instance(m.sub.Addr) == nil { // it is imported when it is planned again
+		m.found.refreshed, m.found.touched = nil, false
+	}
+	m.found.deferred = true
+	m.deferred, m.wait = &plan.Deferred{Addr: m.sub.Addr.String(), Reason: why.reason, Change: c}, why.wait
+	return resourceclient.WithSensitive(planned, given, s)
 }
 
 // decide chooses the operation. For a replacement it plans the new object with the

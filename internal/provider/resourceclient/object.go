@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
@@ -14,9 +15,10 @@ import (
 type Object struct {
 	Value    cty.Value // without marks; null if there is no object
 	Private  []byte
-	Identity cty.Value     // cty.NilVal if there is none
-	Stored   *state.Object // the object in state; nil if it is not in state
-	Moved    bool          // the provider converted it from an object of another type
+	Identity cty.Value            // cty.NilVal if there is none
+	Stored   *state.Object        // the object in state; nil if it is not in state
+	Moved    bool                 // the provider converted it from an object of another type
+	Deferred provider.DeferReason // the reason for which the provider deferred reading it; then the rest is as it was
 }
 
 // Sensitive returns the sensitive paths in state.

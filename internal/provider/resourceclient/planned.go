@@ -8,18 +8,26 @@ import (
 )
 
 // Planned is a provider's plan for an object.
-type Planned = provider.PlanResponse
+type Planned struct {
+	provider.PlanResponse
+	Deferred provider.DeferReason // the reason for which the provider deferred the object; then the plan must not be used
+}
 
 // Plan requests the plan for changing the prior object to a configuration without marks.
 func (sub *Subject) Plan(prior Object, config cty.Value) (Planned, diag.List) {
 	s := sub.Schema
 	proposed := s.Block.ProposedNew(prior.Value, config)
+	ctx, wait := sub.deferrable()
 	done := sub.x.call()
-	resp, ds := sub.prov.Plan(sub.ctx(), provider.PlanRequest{
+	got, ds := sub.prov.Plan(ctx, provider.PlanRequest{
 		Type: sub.Addr.Resource.Type, Prior: prior.Value, Proposed: proposed, Config: config,
 		Private: prior.Private, PriorIdentity: prior.Identity, Meta: sub.meta,
 	})
 	done()
+	resp := Planned{got, wait.Reason}
+	if resp.Deferred != "" {
+		return resp, ds
+	}
 	if ds.HasErrors() {
 		resp.Planned = cty.UnknownVal(s.Block.ImpliedType())
 		return resp, ds

@@ -40,6 +40,8 @@ type Options struct {
 	Providers   Providers
 	Observe     event.Sink
 	Parallelism int // maximum number of concurrent calls; below 1: no maximum
+	// MayDefer allows providers to defer objects that are planned, read or imported.
+	MayDefer bool
 }
 
 // A Client provides access to running providers for plan, apply, validate and explain: schemas,

@@ -40,6 +40,16 @@ func (sub *Subject) ctx() context.Context {
 	return provider.WithCaller(sub.x.ctx, provider.Caller{Config: sub.Of, Instance: sub.Addr})
 }
 
+// deferrable returns the context of a call that the provider may defer, if the options allow
+// that.
+func (sub *Subject) deferrable() (context.Context, *provider.Deferral) {
+	d := &provider.Deferral{}
+	if !sub.x.o.MayDefer {
+		return sub.ctx(), d
+	}
+	return provider.WithDeferral(sub.ctx(), d), d
+}
+
 // Null returns the null value of the subject's type: no object.
 func (sub *Subject) Null() cty.Value { return cty.NullVal(sub.Schema.Block.ImpliedType()) }
 
@@ -122,13 +132,19 @@ func (sub *Subject) Refresh(old Object, deposed addr.DeposedKey) (Object, diag.L
 	called := sub.Called(old.Value, old.Sensitive())
 	e := event.Event{Kind: event.RefreshStart, Object: addr.Object{Instance: sub.Addr, Deposed: deposed}, IDKey: called.Key, IDValue: called.Value}
 	sub.x.o.Observe.Send(e)
+	ctx, wait := sub.deferrable()
 	done := sub.x.call()
-	resp, ds := sub.prov.Read(sub.ctx(), provider.ReadRequest{Type: sub.Addr.Resource.Type, Prior: old.Value, Private: old.Private, Identity: old.Identity, Meta: sub.meta})
+	resp, ds := sub.prov.Read(ctx, provider.ReadRequest{Type: sub.Addr.Resource.Type, Prior: old.Value, Private: old.Private, Identity: old.Identity, Meta: sub.meta})
 	done()
 	if ds.HasErrors() {
 		return old, ds
 	}
 	e.Kind = event.RefreshDone
+	if wait.Reason != "" {
+		sub.x.o.Observe.Send(e)
+		old.Deferred = wait.Reason
+		return old, ds
+	}
 	gone := resp.State == cty.NilVal || resp.State.IsNull()
 	if gone {
 		e.IDKey, e.IDValue = "", ""
@@ -183,11 +199,17 @@ func (sub *Subject) Import(id string, identity cty.Value) (Object, diag.List) {
 		e.IDKey, e.IDValue = Identify(identity)
 	}
 	sub.x.o.Observe.Send(e)
+	ctx, wait := sub.deferrable()
 	done := sub.x.call()
-	found, ds := sub.prov.Import(sub.ctx(), provider.ImportRequest{Type: a.Resource.Type, ID: id, Identity: identity})
+	found, ds := sub.prov.Import(ctx, provider.ImportRequest{Type: a.Resource.Type, ID: id, Identity: identity})
 	done()
 	if ds.HasErrors() {
 		return sub.None(), ds
+	}
+	if wait.Reason != "" {
+		none := sub.None()
+		none.Deferred = wait.Reason
+		return none, ds
 	}
 	var match *provider.Imported
 	for i := range found {
@@ -202,7 +224,7 @@ func (sub *Subject) Import(id string, identity cty.Value) (Object, diag.List) {
 	e.Kind = event.ImportDone
 	sub.x.o.Observe.Send(e)
 	obj, more := sub.Refresh(Object{Value: match.State, Private: match.Private, Identity: match.Identity}, "")
-	if ds = append(ds, more...); more.HasErrors() {
+	if ds = append(ds, more...); more.HasErrors() || obj.Deferred != "" {
 		return obj, ds
 	}
 	if obj.Value.IsNull() {

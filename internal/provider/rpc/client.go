@@ -94,6 +94,13 @@ func capabilities() *pb6.ClientCapabilities {
 	return &pb6.ClientCapabilities{WriteOnlyAttributesAllowed: true}
 }
 
+// deferrable returns our capabilities in a call that the plugin may defer if ctx allows it.
+func deferrable(ctx context.Context) *pb6.ClientCapabilities {
+	c := capabilities()
+	c.DeferralAllowed = provider.DeferralOf(ctx) != nil
+	return c
+}
+
 // Schema returns what the provider declares.
 func (c *Client) Schema(ctx context.Context) (*schema.Provider, diag.List) {
 	s, ds := c.schemas(ctx)

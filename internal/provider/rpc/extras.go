@@ -195,7 +195,7 @@ func (c *Client) PlanAction(ctx context.Context, typ string, config cty.Value) d
 	if err != nil {
 		return c.failed(ctx, w, err)
 	}
-	if ds := c.deferred(w, resp.Deferred); ds != nil {
+	if off, ds := c.deferred(ctx, w, resp.Deferred); off {
 		return ds
 	}
 	return c.messages(w, resp.Diagnostics)

@@ -61,7 +61,7 @@ func (c *Client) Read(ctx context.Context, req provider.ReadRequest) (provider.R
 	var e enc
 	msg := &pb6.ReadRequest{
 		TypeName: req.Type, CurrentState: e.value("state", req.Prior, of), Private: req.Private,
-		ProviderMeta: e.meta(req.Meta, s), CurrentIdentity: e.identity(req.Identity, s, r), ClientCapabilities: capabilities(),
+		ProviderMeta: e.meta(req.Meta, s), CurrentIdentity: e.identity(req.Identity, s, r), ClientCapabilities: deferrable(ctx),
 	}
 	if e.err != nil {
 		return out, c.refused(w, e.err)
@@ -70,7 +70,7 @@ func (c *Client) Read(ctx context.Context, req provider.ReadRequest) (provider.R
 	if err != nil {
 		return out, c.failed(ctx, w, err)
 	}
-	if ds := c.deferred(w, resp.Deferred); ds != nil {
+	if off, ds := c.deferred(ctx, w, resp.Deferred); off {
 		return out, ds
 	}
 	var d dec
@@ -93,7 +93,7 @@ func (c *Client) Plan(ctx context.Context, req provider.PlanRequest) (provider.P
 	msg := &pb6.PlanRequest{
 		TypeName: req.Type, PriorState: e.value("prior state", req.Prior, of), Config: e.value("configuration", req.Config, of),
 		ProposedNewState: e.value("proposed state", req.Proposed, of), PriorPrivate: req.Private, ProviderMeta: e.meta(req.Meta, s), PriorIdentity: e.identity(req.PriorIdentity, s, r),
-		ClientCapabilities: capabilities(),
+		ClientCapabilities: deferrable(ctx),
 	}
 	if e.err != nil {
 		return out, c.refused(w, e.err)
@@ -102,7 +102,7 @@ func (c *Client) Plan(ctx context.Context, req provider.PlanRequest) (provider.P
 	if err != nil {
 		return out, c.failed(ctx, w, err)
 	}
-	if ds := c.deferred(w, resp.Deferred); ds != nil {
+	if off, ds := c.deferred(ctx, w, resp.Deferred); off {
 		return out, ds
 	}
 	var d dec
@@ -165,7 +165,7 @@ func (c *Client) Import(ctx context.Context, req provider.ImportRequest) ([]prov
 		return nil, ds
 	}
 	var e enc
-	msg := &pb6.ImportRequest{TypeName: req.Type, Id: req.ID, Identity: e.identity(req.Identity, s, r), ClientCapabilities: capabilities()}
+	msg := &pb6.ImportRequest{TypeName: req.Type, Id: req.ID, Identity: e.identity(req.Identity, s, r), ClientCapabilities: deferrable(ctx)}
 	if e.err != nil {
 		return nil, c.refused(w, e.err)
 	}
@@ -173,7 +173,7 @@ func (c *Client) Import(ctx context.Context, req provider.ImportRequest) ([]prov
 	if err != nil {
 		return nil, c.failed(ctx, w, err)
 	}
-	if ds := c.deferred(w, resp.Deferred); ds != nil {
+	if off, ds := c.deferred(ctx, w, resp.Deferred); off {
 		return nil, ds
 	}
 	var d dec

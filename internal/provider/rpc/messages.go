@@ -95,20 +95,26 @@ func (c *Client) refused(w call, err error) diag.List {
 	}}
 }
 
-// deferred returns the message for a plugin that defers an operation without permission.
-func (c *Client) deferred(w call, d *pb6.Deferred) diag.List {
+// deferred reports whether a plugin deferred a call. If ctx allows that, it records the reason
+// there; otherwise it returns an error.
+func (c *Client) deferred(ctx context.Context, w call, d *pb6.Deferred) (bool, diag.List) {
 	if d == nil {
-		return nil
+		return false, nil
 	}
-	why := map[pb6.Deferred_Reason]string{
-		pb6.Deferred_RESOURCE_CONFIG_UNKNOWN: "the configuration of the resource is not known yet",
-		pb6.Deferred_PROVIDER_CONFIG_UNKNOWN: "the configuration of the provider is not known yet",
-		pb6.Deferred_ABSENT_PREREQ:           "something that it needs does not exist yet",
-	}[d.Reason]
-	if why == "" {
-		why = "it gives no reason"
+	reason, why := provider.DeferReason(""), "it gives no reason"
+	switch d.Reason {
+	case pb6.Deferred_RESOURCE_CONFIG_UNKNOWN:
+		reason, why = provider.DeferredConfig, "the configuration of the resource is not known yet"
+	case pb6.Deferred_PROVIDER_CONFIG_UNKNOWN:
+		reason, why = provider.DeferredProvider, "the configuration of the provider is not known yet"
+	case pb6.Deferred_ABSENT_PREREQ:
+		reason, why = provider.DeferredPrereq, "something that it needs does not exist yet"
 	}
-	return c.nonsense(w, "it put the request off (%s), which it must not do", why)
+	if allowed := provider.DeferralOf(ctx); allowed != nil && reason != "" {
+		allowed.Reason = reason
+		return true, nil
+	}
+	return true, c.nonsense(w, "it put the request off (%s), which it must not do", why)
 }
 
 // messages converts the plugin's diagnostics of a call.

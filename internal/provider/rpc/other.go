@@ -27,7 +27,7 @@ func (c *Client) ReadData(ctx context.Context, typ string, config, meta cty.Valu
 	}
 	ty := r.Block.ImpliedType()
 	var e enc
-	msg := &pb6.ReadDataRequest{TypeName: typ, Config: e.value("configuration", config, s.codec(r.Block)), ProviderMeta: e.meta(meta, s), ClientCapabilities: capabilities()}
+	msg := &pb6.ReadDataRequest{TypeName: typ, Config: e.value("configuration", config, s.codec(r.Block)), ProviderMeta: e.meta(meta, s), ClientCapabilities: deferrable(ctx)}
 	if e.err != nil {
 		return cty.UnknownVal(ty), c.refused(w, e.err)
 	}
@@ -35,7 +35,7 @@ func (c *Client) ReadData(ctx context.Context, typ string, config, meta cty.Valu
 	if err != nil {
 		return cty.UnknownVal(ty), c.failed(ctx, w, err)
 	}
-	if ds := c.deferred(w, resp.Deferred); ds != nil {
+	if off, ds := c.deferred(ctx, w, resp.Deferred); off {
 		return cty.UnknownVal(ty), ds
 	}
 	var d dec
@@ -62,7 +62,7 @@ func (c *Client) OpenEphemeral(ctx context.Context, typ string, config cty.Value
 	if err != nil {
 		return out, c.failed(ctx, w, err)
 	}
-	if ds := c.deferred(w, resp.Deferred); ds != nil {
+	if off, ds := c.deferred(ctx, w, resp.Deferred); off {
 		return out, ds
 	}
 	var d dec
