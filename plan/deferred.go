@@ -73,9 +73,12 @@ func (d *Deferred) String() string {
 }
 
 // DeferralText returns the sentence, without a period, that what is deferred for a reason until
-// other things are known. at may be nil.
+// other things are known. what may be "" and at nil.
 func DeferralText(what, reason string, at *source.Range, waits []string) string {
-	text := what + ": " + reason
+	text := reason
+	if what != "" {
+		text = what + ": " + reason
+	}
 	if at != nil && at.Filename != "" {
 		text += fmt.Sprintf(" (%s:%d)", at.Filename, at.Start.Line)
 	}

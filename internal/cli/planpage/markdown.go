@@ -70,7 +70,7 @@ func Markdown(p *planhtml.Page, mode plan.Mode) *markdown.Document {
 	if p.Estate {
 		text := fmt.Sprintf("%d of %s with changes.", changed, view.Numbered(len(units), "unit"))
 		if deferred > 0 {
-			text += fmt.Sprintf(" %s deferred, because an output of another unit is not known yet.", are(view.Numbered(deferred, "change"), deferred))
+			text += fmt.Sprintf(" %s deferred, because something that they need is not known yet.", are(view.Numbered(deferred, "change"), deferred))
 		}
 		d.Lines = append(d.Lines, text)
 	}
@@ -240,6 +240,9 @@ func (m *Comment) Plan(p *plan.Plan, variables map[string]*config.Variable, sche
 	m.hide = newSecrets(variables, p)
 	m.box.Counts, m.box.Origins = p.Counts(), view.Origins(p)
 	m.box.Changes = pageChanges(view.Pieces(view.Style{Names: m.Call.Report.Names}, p, schemas, false))
+	for _, d := range p.Deferred {
+		m.box.Waits = append(m.box.Waits, planhtml.Wait{What: d.Addr, Why: plan.DeferralText("", d.Reason.Text(), nil, d.Objects), At: placeText(d.At.Filename, d.At.Start.Line)})
+	}
 	if m.box.Counts != (plan.Counts{}) {
 		m.box.Summary = strings.TrimSuffix(view.Summary(m.box.Counts), ".")
 	}

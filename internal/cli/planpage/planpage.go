@@ -31,6 +31,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/inputs"
 	"github.com/terrace-iac/terrace/internal/estate/request"
+	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -274,7 +275,7 @@ func pageResult(res *estate.Result) planhtml.Box {
 		out.State, out.Summary = planhtml.Excluded, strings.TrimSuffix("excluded: "+res.Unit.Excluded, ": ")
 	}
 	for _, d := range res.Deferred {
-		w := planhtml.Wait{What: d.Address, Why: d.Reason}
+		w := planhtml.Wait{What: d.Address, Why: plan.DeferralText("", d.Reason, nil, d.Objects)}
 		if d.At != nil && d.Address != "" {
 			w.At = placeText(d.At.Filename, d.At.Start.Line)
 		}

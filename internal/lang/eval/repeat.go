@@ -80,6 +80,9 @@ func (m *Module) unknownKeys() expansion {
 	return expansion{form: Keyed, unknown: true, all: []instance{{eachKey: cty.UnknownVal(cty.String), each: cty.DynamicVal}}}
 }
 
+// orDefer ends messages about an unknown number of instances.
+const orDefer = "\n\nThe option -defer plans everything else, and defers this block and what depends on it until the value is known."
+
 // maxInstances is the maximum result of count. A state with more objects cannot be planned, and
 // a mistyped number would use all memory.
 const maxInstances = 1_000_000
@@ -108,7 +111,7 @@ func (m *Module) expandCount(t *demand.Task, x *lang.Expr, what string) (expansi
 		if d := m.ev.deferral(t, at); d != nil {
 			return postponed(d, none, m.unknownCount()), ds
 		}
-		return bad("The \"count\" value depends on resource attributes that cannot be determined until apply, so Terrace cannot predict how many instances will be created.\n\nTo work around this, use the -target option to first apply only the resources that the count depends on, and then apply normally to converge; or use -exclude=%s.", m.name(what))
+		return bad("The \"count\" value depends on resource attributes that cannot be determined until apply, so Terrace cannot predict how many instances will be created.\n\nTo work around this, use the -target option to first apply only the resources that the count depends on, and then apply normally to converge; or use -exclude=%s.%s", m.name(what), orDefer)
 	}
 	num, err := toNumber(v)
 	if err != nil {
@@ -169,7 +172,7 @@ func (m *Module) expandForEach(t *demand.Task, x *lang.Expr, what string) (expan
 		if d := m.ev.deferral(t, at); d != nil {
 			return postponed(d, expansion{form: Keyed, all: certain(v)}, m.unknownKeys()), ds
 		}
-		return bad("The \"for_each\" %s includes keys derived from resource attributes that cannot be determined until apply, and so Terrace cannot determine the full set of keys that will identify the instances of this resource.\n\nWhen working with unknown values in for_each, it's better to define the map keys statically in your configuration and place apply-time results only in the map values. Alternatively, use -exclude=%s.", collectionName(isSet), m.name(what))
+		return bad("The \"for_each\" %s includes keys derived from resource attributes that cannot be determined until apply, and so Terrace cannot determine the full set of keys that will identify the instances of this resource.\n\nWhen working with unknown values in for_each, it's better to define the map keys statically in your configuration and place apply-time results only in the map values. Alternatively, use -exclude=%s.%s", collectionName(isSet), m.name(what), orDefer)
 	}
 	out := expansion{form: Keyed}
 	if isSet {
@@ -254,7 +257,7 @@ func (m *Module) expandEnabled(t *demand.Task, x *lang.Expr, what string) (expan
 		if d := m.ev.deferral(t, at); d != nil {
 			return postponed(d, expansion{}, one), ds
 		}
-		problem = fmt.Sprintf("depends on resource attributes that cannot be determined until apply; use -exclude=%s to plan without it", m.name(what))
+		problem = fmt.Sprintf("depends on resource attributes that cannot be determined until apply; use -exclude=%s to plan without it, or -defer to plan it when the value is known", m.name(what))
 	}
 	if problem != "" {
 		return one, append(ds, m.explained(t, x, diag.Errorf(diag.CodeEvalEnabled, &at, "Invalid enabled argument", "The \"enabled\" value %s.", problem))...)

@@ -91,6 +91,9 @@ func (w *planWriter) objects() error {
 		w.name("resource_changes")
 		w.changes(p.Changes)
 	}
+	if len(p.Deferred) > 0 {
+		w.deferred()
+	}
 	w.outputChanges()
 	if prior := priorState(p); !prior.Empty() {
 		w.name("prior_state")
@@ -107,6 +110,10 @@ func (w *planWriter) rest() {
 	w.str(p.Timestamp.UTC().Format("2006-01-02T15:04:05Z"))
 	w.name("errored")
 	w.bool(p.Errored)
+	if len(p.Deferred) > 0 {
+		w.name("complete")
+		w.bool(false)
+	}
 	if len(p.Transfers) > 0 {
 		w.name("state_moves")
 		w.begin('[')
@@ -250,20 +257,48 @@ func (w *writer) names(a addr.Instance, withModule bool, prev string) {
 func (w *planWriter) changes(cs []*plan.Change) {
 	w.begin('[')
 	for _, c := range plan.Shown(cs) {
-		w.begin('{')
-		prev := ""
-		if c.Moved() {
-			prev = c.Prev.String()
-		}
-		w.names(c.Addr, true, prev)
-		w.name("provider_name")
-		w.str(c.Provider.Provider.String())
-		w.field("deposed", string(c.Deposed))
-		w.name("change")
-		w.change(c)
-		w.field("action_reason", string(c.Reason))
-		w.end('}')
+		w.resourceChange(c)
 		w.piece()
+	}
+	w.end(']')
+}
+
+func (w *planWriter) resourceChange(c *plan.Change) {
+	w.begin('{')
+	prev := ""
+	if c.Moved() {
+		prev = c.Prev.String()
+	}
+	w.names(c.Addr, true, prev)
+	w.name("provider_name")
+	w.str(c.Provider.Provider.String())
+	w.field("deposed", string(c.Deposed))
+	w.name("change")
+	w.change(c)
+	w.field("action_reason", string(c.Reason))
+	w.end('}')
+}
+
+// deferred writes the objects that cannot be planned yet.
+func (w *planWriter) deferred() {
+	w.name("deferred_changes")
+	w.begin('[')
+	for _, d := range w.Plan.Deferred {
+		w.begin('{')
+		w.field("reason", string(d.Reason))
+		if d.Change != nil {
+			w.name("resource_change")
+			w.resourceChange(d.Change)
+		}
+		w.field("address", d.Addr)
+		waits := slices.Clone(d.Objects)
+		for _, name := range d.Variables {
+			waits = append(waits, "var."+name)
+		}
+		if len(waits) > 0 {
+			w.strs("waits_for", waits)
+		}
+		w.end('}')
 	}
 	w.end(']')
 }

@@ -29,7 +29,7 @@ func (s *server) ReadResource(ctx context.Context, req *pb6.ReadRequest) (*pb6.R
 	if err != nil {
 		return nil, err
 	}
-	m := misbehavior(s.fault(v), "read")
+	m := s.awaited(misbehavior(s.fault(v), "read"), req.ClientCapabilities)
 	if err := m.before(); err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (s *server) PlanResourceChange(ctx context.Context, req *pb6.PlanRequest) (
 		}
 		return &pb6.PlanResponse{PlannedState: encodeValue(proposed, of), Diagnostics: m.diagnostics(), PlannedPrivate: req.PriorPrivate}, nil
 	}
-	m := misbehavior(s.fault(proposed), "plan")
+	m := s.awaited(misbehavior(s.fault(proposed), "plan"), req.ClientCapabilities)
 	if err := m.before(); err != nil {
 		return nil, err
 	}
@@ -315,7 +315,7 @@ func (s *server) ImportResourceState(_ context.Context, req *pb6.ImportRequest) 
 		}
 		id = text(v, "id")
 	}
-	m := misbehavior(s.settings().misbehave, "import")
+	m := s.awaited(misbehavior(s.settings().misbehave, "import"), req.ClientCapabilities)
 	if err := m.before(); err != nil {
 		return nil, err
 	}

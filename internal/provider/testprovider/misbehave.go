@@ -2,6 +2,7 @@ package testprovider
 
 import (
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -26,6 +27,8 @@ import (
 //	legacy   the same, with the legacy type system flag
 //	partial  half of the work and an error  gone   report that the object does not exist
 //	defer    defer the request
+//	awaitID  until the provider's world contains an object with this ID: defer the request if
+//	         the client allows that, otherwise return an error
 //	mutateN  change a part of the value, with the seed N; see mutate.go
 const (
 	mCrash   = "crash"
@@ -125,6 +128,22 @@ func (m mischief) value(v cty.Value, of *value.Codec) *pb6.Value {
 		return encodeValue(mutate(v, seed), of)
 	}
 	return encodeValue(v, of)
+}
+
+// awaited returns the misbehavior of a call about something that may not exist in the world yet.
+func (s *server) awaited(m mischief, caps *pb6.ClientCapabilities) mischief {
+	id, ok := strings.CutPrefix(string(m), "await")
+	if !ok {
+		return m
+	}
+	found, _ := filepath.Glob(filepath.Join(s.settings().world, "*."+id+".json")) // the pattern is valid
+	switch {
+	case len(found) > 0:
+		return ""
+	case caps.GetDeferralAllowed():
+		return mDefer
+	}
+	return mError
 }
 
 func (m mischief) deferred() *pb6.Deferred {

@@ -19,7 +19,7 @@ func (s *server) ReadDataSource(ctx context.Context, req *pb6.ReadDataRequest) (
 	if err != nil {
 		return nil, err
 	}
-	m := misbehavior(text(v, "misbehave")+","+s.settings().misbehave, "read")
+	m := s.awaited(misbehavior(text(v, "misbehave")+","+s.settings().misbehave, "read"), req.ClientCapabilities)
 	if err := m.before(); err != nil {
 		return nil, err
 	}
