@@ -45,6 +45,8 @@ type (
 	Status   = report.Status
 	Deferral = report.Deferral
 
+	Rounds = run.Rounds
+
 	SavedPlan = saved.Plan
 	SavedUnit = saved.UnitPlan
 	SavedRun  = saved.About

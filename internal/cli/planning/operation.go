@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/remoterun"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/plan/rounds"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/plan"
@@ -36,7 +37,7 @@ func (o *Flags) Options(c *command.Call) (plan.Options, diag.List) {
 	case o.Parallelism < 0:
 		return out, diag.Errorf(diag.CodeCLIFlags, nil, "Invalid parallelism", "The -parallelism option needs a number from 1 on.")
 	}
-	if ds := o.checkRounds(); ds.HasErrors() {
+	if ds := rounds.CheckFlags(o.Rounds, o.RoundsAllow, o.Approved); ds.HasErrors() {
 		return out, ds
 	}
 	ds := o.resolve(c, &out)
@@ -47,17 +48,6 @@ func (o *Flags) Options(c *command.Call) (plan.Options, diag.List) {
 		ds = append(ds, diag.Errorf(diag.CodeCLIFlags, nil, "Invalid generate-config-out flag", "Config can only be generated during a normal plan operation, and not during a refresh-only or destroy plan.")...)
 	}
 	return out, ds
-}
-
-// checkRounds returns errors about flags for rounds that contradict each other.
-func (o *Flags) checkRounds() diag.List {
-	switch {
-	case len(o.RoundsAllow) > 0 && o.Rounds < 2:
-		return diag.Errorf(diag.CodeCLIFlags, nil, "Incompatible options for rounds", "The -rounds-allow option limits the rounds after the first, so it needs -rounds with a number from 2 on.")
-	case len(o.RoundsAllow) > 0 && !o.Approved:
-		return diag.Errorf(diag.CodeCLIFlags, nil, "Incompatible options for rounds", "The -rounds-allow option limits what is approved by -auto-approve. Without -auto-approve, each round is approved on its own.")
-	}
-	return nil
 }
 
 // atService runs the operation at the service that the backend is configured for, if that

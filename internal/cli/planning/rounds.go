@@ -3,14 +3,13 @@ package planning
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
-	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/plan/rounds"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/plan"
@@ -34,72 +33,12 @@ func roundsFlags(o *flags.Request) flag.Flags {
 	return flag.Flags{
 		deferFlag(o),
 		flag.AtLeast(&o.Rounds, 1, "rounds", "n", "Plan and apply at most n times, as long as objects are deferred. Each plan is shown and must be approved. Implies -defer.").Then(func(flag.Setting) { o.Plan.Defer = true }),
-		flag.Func(func(text string) error {
-			for name := range strings.SplitSeq(text, ",") {
-				if !slices.Contains(roundsAllowed, name) {
-					return fmt.Errorf("it must be a list of %s", strings.Join(roundsAllowed, ", "))
-				}
-				o.RoundsAllow = append(o.RoundsAllow, name)
-			}
-			return nil
-		}, "rounds-allow", "actions", "With -auto-approve: what rounds after the first may do without a question, as a list of "+strings.Join(roundsAllowed, ", ")+". Without it, only the first round is approved. Data sources may always be read."),
+		flag.Func(func(text string) (err error) {
+			o.RoundsAllow, err = rounds.Parse(text)
+			return err
+		}, "rounds-allow", "actions", "With -auto-approve: what rounds after the first may do without a question, as a list of "+strings.Join(rounds.Actions(), ", ")+". Without it, only the first round is approved. Data sources may always be read."),
 		flag.Bool(&o.Detailed, "detailed-exitcode", "Exit with status 2 if the plan was applied and objects are still deferred."),
 	}
-}
-
-// roundsAllowed are the actions in -rounds-allow.
-var roundsAllowed = []string{"create", "update", "replace", "destroy", "forget", "import", "outputs"}
-
-// actionsOf returns the actions of a plan in the words of -rounds-allow, each with one object
-// that it is about.
-func actionsOf(p *plan.Plan) map[string]string {
-	out := map[string]string{}
-	for _, c := range p.Changes {
-		name := ""
-		switch {
-		case c.Op == plan.Create:
-			name = "create"
-		case c.Op == plan.Update:
-			name = "update"
-		case c.Op.IsReplace():
-			name = "replace"
-		case c.Op == plan.Delete:
-			name = "destroy"
-		case c.Op == plan.Forget:
-			name = "forget"
-		}
-		if name != "" && out[name] == "" {
-			out[name] = c.Addr.String()
-		}
-		if c.Import != nil && out["import"] == "" {
-			out["import"] = c.Addr.String()
-		}
-	}
-	for _, o := range p.Outputs { // a new output changes nothing that exists
-		if o.Op == plan.Update || o.Op == plan.Delete {
-			out["outputs"] = "output." + o.Name
-		}
-	}
-	return out
-}
-
-// mayApply returns an error if -auto-approve does not cover a round after the first.
-func mayApply(p *plan.Plan, round int, allowed []string) diag.List {
-	did := actionsOf(p)
-	for _, name := range slices.Sorted(maps.Keys(did)) {
-		if !slices.Contains(allowed, name) {
-			return diag.Errorf(diag.CodeCLINotApproved, nil, "Round was not approved", "Round %d would %s %s, which -rounds-allow does not permit, so nothing of this round was applied. The rounds before it are in the state. Run the command again to apply this plan, or add %q to -rounds-allow.", round, verb(name), did[name], name)
-		}
-	}
-	return nil
-}
-
-// verb returns an action of -rounds-allow as a verb.
-func verb(action string) string {
-	if action == "outputs" {
-		return "change"
-	}
-	return action
 }
 
 // rounds plans and applies until nothing is deferred, and returns the exit status.
@@ -115,11 +54,10 @@ func (r *run) rounds(ctx context.Context, o *applyOptions) int {
 		if !done.Applied {
 			return code
 		}
-		last := round >= o.Rounds || !done.Plan.Changing() || ctx.Err() != nil
-		if len(done.Plan.Deferred) == 0 || last {
+		if !rounds.Continues(done.Plan, round, o.Rounds) || ctx.Err() != nil {
 			return r.left(o, done.Plan)
 		}
-		options.Replace = stillToReplace(done.Plan)
+		options.Replace = rounds.Replace(done.Plan)
 	}
 }
 
@@ -134,30 +72,12 @@ func (r *run) round(ctx context.Context, o *applyOptions, round int, p *plan.Pla
 	}
 	if o.Approved {
 		if round > 1 {
-			ds = append(ds, mayApply(p, round, o.RoundsAllow)...)
+			ds = append(ds, rounds.Check(p, round, o.RoundsAllow)...)
 		}
 		return !ds.HasErrors(), ds
 	}
 	r.Report.Tell(ds)
 	return r.approve(ctx, o)
-}
-
-// stillToReplace returns the instances that the plan would have replaced for a reason that the
-// next plan does not find again, and that it deferred.
-func stillToReplace(p *plan.Plan) []addr.Instance {
-	var out []addr.Instance
-	for _, d := range p.Deferred {
-		if c := d.Change; c != nil && c.Op.IsReplace() && (c.Reason == plan.ReplaceByRequest || c.Reason == plan.ReplaceByTriggers) {
-			out = append(out, c.Addr)
-		}
-	}
-	later := plan.DeferredInstances(p.Deferred)
-	for _, a := range p.Replace {
-		if later(a) && !slices.Contains(out, a) {
-			out = append(out, a)
-		}
-	}
-	return out
 }
 
 // left lists the objects that are still deferred, and returns the exit status.
@@ -175,7 +95,7 @@ func (r *run) left(o *applyOptions, p *plan.Plan) int {
 	} else {
 		fmt.Fprintf(&b, "\nNothing else could be applied, so %s cannot be planned by applying again. What they wait for must come from elsewhere.\n", pronoun(len(p.Deferred)))
 	}
-	for _, a := range stillToReplace(p) {
+	for _, a := range rounds.Replace(p) {
 		fmt.Fprintf(&b, "\nAdd -replace='%s', because the next plan would not find the reason to replace it again.\n", a)
 	}
 	r.Report.Human.Say(b.String())

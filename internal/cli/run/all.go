@@ -504,6 +504,7 @@ func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 	return estate.RunOptions{
 		Op:   op,
 		Plan: po, Reads: r.reads(),
+		Rounds:    estate.Rounds{Most: r.op.Rounds, Allow: r.op.RoundsAllow},
 		Tests:     r.tests(),
 		Queue:     estate.Queue{FailFast: r.f.FailFast, IgnoreErrors: r.f.IgnoreErrors, IgnoreOrder: r.f.IgnoreOrder},
 		Limits:    limits,

@@ -101,6 +101,21 @@ func Planned(p *plan.Plan, root *config.Module) cty.Value {
 	return cty.ObjectVal(m)
 }
 
+// Only returns the stored outputs that p plans. The others wait for objects that p defers.
+func Only(stored cty.Value, p *plan.Plan) cty.Value {
+	if stored == cty.NilVal || !stored.Type().IsObjectType() {
+		return stored
+	}
+	m := stored.AsValueMap()
+	out := map[string]cty.Value{}
+	for _, c := range p.Outputs {
+		if v, ok := m[c.Name]; ok {
+			out[c.Name] = v
+		}
+	}
+	return cty.ObjectVal(out)
+}
+
 // Unknown returns unknown values for the outputs of a unit that cannot be planned yet. root is
 // its module. nil means that the names are unknown too.
 func Unknown(root *config.Module) cty.Value {

@@ -20,6 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/saved"
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workcopy"
+	"github.com/terrace-iac/terrace/internal/plan/rounds"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/workdir"
@@ -35,6 +36,7 @@ type operationWork struct {
 	curable  diag.List          // errors that hooks before the command may fix
 	approval *saved.Approval    // the approved plan of the unit; nil if no approval is required
 	held     *workdir.OpenState // the open state; it stays readable after it is released
+	round    int                // the current round of an apply, from 1 on
 }
 
 // excluded implements work. It evaluates an exclude block that depends on outputs, which was
@@ -244,16 +246,18 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 	po := w.at.extra.Plan(w.o.Plan)
 	po.Accept = po.Accept.In(path.Join(po.Accept.Dir, w.Unit.Name))
 	po.Mode, po.GenerateTo, po.DeferInputs, po.Time = w.mode(), generate, w.o.Op == Plan, w.approval.Time()
-	done, more := op.Run(ctx, workdir.Want{
-		Plan:  po,
-		Apply: w.o.Op == Apply, Every: w.o.Every, MovesFirst: true,
-	}, workdir.Steps{
+	var done workdir.Done
+	var counts plan.Counts
+	w.round = 1
+	steps := workdir.Steps{
 		Locked: func(ctx context.Context) (statemgr.Options, diag.List) {
 			return w.state.options(ctx, where)
 		},
 		Taken: func(h *workdir.OpenState, po *plan.Options) diag.List {
 			w.States.Took()
-			w.held, po.Replace = h, w.replaced(h.Current())
+			if w.held = h; w.round == 1 {
+				po.Replace = w.replaced(h.Current())
+			}
 			if w.o.Op != Apply {
 				return nil
 			}
@@ -263,18 +267,29 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 			return w.planned(p, where.Encryption.Plan(ctx).Plans(), ds)
 		},
 		Span: w.at.span,
-	})
-	ds = append(ds, more...)
+	}
+	for ; ; w.round++ {
+		done, more = op.Run(ctx, workdir.Want{
+			Plan:  po,
+			Apply: w.o.Op == Apply, Every: w.o.Every, MovesFirst: true,
+		}, steps)
+		ds = append(ds, more...)
+		w.res.Diags = append(w.res.Diags, done.Released...)
+		counts = counts.Plus(done.Counts)
+		if !done.Applied || !rounds.Continues(done.Plan, w.round, w.o.Rounds.Most) || w.approval.Saved() || stopped(w.o.Stop) {
+			break
+		}
+		po.Replace = rounds.Replace(done.Plan)
+	}
 	if _, err := os.Stat(generate); generate != "" && err == nil {
 		w.o.Observe.Log(w.Unit, "Configuration was generated and written to "+generate)
 	}
-	w.res.Diags = append(w.res.Diags, done.Released...)
 	if w.o.Op != Apply || w.held == nil {
 		return ds
 	}
-	w.res.Counts = plan.Counts(done.Counts)
+	w.res.Counts = counts
 	if done.Applied || done.Began {
-		w.Computed.Set(w.Unit.ID, w.made())
+		w.Computed.Set(w.Unit.ID, w.made(done.Plan))
 	}
 	if done.Applied {
 		w.o.Observe.Applied(w.res, done.State)
@@ -312,6 +327,9 @@ func (w *operationWork) planned(p *plan.Plan, by sealing.Sealer, ds diag.List) (
 		return false, ds
 	}
 	yes, more := w.approved(p)
+	if w.round > 1 && w.o.Approver == nil {
+		more = append(more, rounds.Check(p, w.round, w.o.Rounds.Allow)...)
+	}
 	if ds = append(ds, more...); !yes && !more.HasErrors() {
 		w.res.Break("run error", "what had been deferred was not approved")
 	}
@@ -361,9 +379,23 @@ func (w *operationWork) notePlan(p *plan.Plan, by sealing.Sealer) {
 	}
 }
 
-// made returns the outputs after an apply. For a unit without outputs it returns an empty object.
-func (w *operationWork) made() cty.Value {
+// stopped reports whether a channel that may be nil is closed.
+func stopped(stop <-chan struct{}) bool {
+	select {
+	case <-stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// made returns the outputs after an apply of p, without those that wait for deferred objects.
+// For a unit without outputs it returns an empty object.
+func (w *operationWork) made(p *plan.Plan) cty.Value {
 	v := outputs.Stored(w.held.Current())
+	if len(p.Deferred) > 0 {
+		v = outputs.Only(v, p)
+	}
 	if v == cty.NilVal && !w.state.destroys {
 		return cty.EmptyObjectVal
 	}

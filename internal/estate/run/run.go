@@ -84,6 +84,7 @@ type Options struct {
 	Op      Op
 	Command *Command     // replaces Op; nil means Op
 	Plan    plan.Options // GenerateTo is a path in the working directory of each unit
+	Rounds  Rounds
 	Reads   Reads
 	Queue   schedule.Rules
 	Limits  Limits
@@ -113,6 +114,12 @@ type Options struct {
 	// Computed contains the outputs that are known before the run, and receives those of the run.
 	// It may be nil.
 	Computed *outputs.Computed
+}
+
+// Rounds configures how an apply of a unit continues if objects are deferred.
+type Rounds struct {
+	Most  int      // maximum number of plans and applies of a unit; 0 means 1
+	Allow []string // the actions that rounds after the first may do if Approver is nil; see rounds.Check
 }
 
 // An Approver asks the user whether to carry out actions that were deferred when the plans of a

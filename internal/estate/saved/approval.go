@@ -53,6 +53,16 @@ type allowed struct {
 	takes bool      // the action imports the object
 }
 
+// Saved reports whether the approval comes from a file. It covers one plan of the unit. a may be
+// nil.
+func (a *Approval) Saved() bool { return a != nil && a.saved != nil }
+
+// objectOf returns the address in that of a deferred object, without the key of a deposed one.
+func objectOf(address string) string {
+	name, _, _ := strings.Cut(address, " (")
+	return name
+}
+
 // Approve returns the approvals for the results of a plan run, by unit name.
 func Approve(results []*report.Result) map[string]*Approval {
 	out := make(map[string]*Approval, len(results))
@@ -92,7 +102,7 @@ func approval(p *plan.Plan, deferred []report.Deferral) *Approval {
 	for _, d := range deferred {
 		if d.Address == "" {
 			a.whole = true
-		} else if t, err := addr.ParseTarget(d.Address); err == nil {
+		} else if t, err := addr.ParseTarget(objectOf(d.Address)); err == nil {
 			a.deferred = append(a.deferred, t)
 		}
 	}

@@ -40,6 +40,7 @@ func (p *driver) assemble() *plan.Plan {
 	slices.SortFunc(p.found.orphans, func(a, b *orphanPlan) int { return a.addr.Compare(b.addr) })
 	p.variables(out)
 	p.settle(deps)
+	p.holdBack()
 	out.Prior = p.refreshedState()
 	for _, ip := range p.found.plans {
 		if ip.change != nil {
@@ -173,11 +174,7 @@ func (p *driver) outputs() []*plan.OutputChange {
 		}
 		v, ok := p.ev.Root.Output(t, name)
 		if ok && p.deferredBefore(p.ev.Root.OutputNode(name).Reads()) != nil {
-			c.After, c.AfterSensitive, c.Left = c.Before, c.BeforeSensitive, true
-			if !c.Before.IsNull() {
-				out = append(out, c)
-			}
-			continue
+			continue // it keeps its value in state
 		}
 		if !ok {
 			if p.scope.limited() && !c.Before.IsNull() { // it reads objects that are not in the plan

@@ -79,7 +79,7 @@ func (p *planner) guess(t *demand.Task, d *eval.Desired, pc *eval.ProviderConfig
 func (p *planner) deferData(t *demand.Task, ip *instancePlan, d *eval.Desired, pc *eval.ProviderConfig, config cty.Value, sensitive []cty.Path, why deferral) *instancePlan {
 	ip.deferred = true
 	s, ds := d.Resource.Schema(t)
-	if ds.HasErrors() || d.Resource.Config().Check != "" { // a check reports its own result as unknown
+	if ds.HasErrors() {
 		return ip
 	}
 	planned := s.Block.SetUnknowns(config)

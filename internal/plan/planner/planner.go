@@ -178,7 +178,6 @@ func (p *driver) walk() {
 	}
 	p.generateImports()
 	p.unmetImports()
-	p.holdBack()
 	if p.in.Mode != plan.Destroy {
 		p.runChecks()
 	}
