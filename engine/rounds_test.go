@@ -57,13 +57,17 @@ func (g *roundsMaker) config() string {
 	return b.String()
 }
 
-// repeat writes a random repetition and returns its form: "", "count", "for_each" or "enabled".
+// repeat writes a random repetition and returns its form: "", "count", "for_each", "known key",
+// which is for_each with the key "k" and an unknown one, or "enabled".
 func (g *roundsMaker) repeat(b *strings.Builder, enabled bool) string {
 	switch n := g.r.IntN(7); {
 	case n < 3:
 		fmt.Fprintf(b, "  count = %s\n", g.one(g.numbers))
 		return "count"
-	case n < 5:
+	case n == 3:
+		fmt.Fprintf(b, "  for_each = toset([\"k\", md5(%s)])\n", g.one(g.texts))
+		return "known key"
+	case n == 4:
 		fmt.Fprintf(b, "  for_each = %s\n", g.one(g.sets))
 		return "for_each"
 	case n == 5 && enabled:
@@ -77,7 +81,7 @@ func (g *roundsMaker) resource(b *strings.Builder, i int) {
 	name := fmt.Sprintf("terraform_data.b%d", i)
 	fmt.Fprintf(b, "resource \"terraform_data\" \"b%d\" {\n", i)
 	form := g.repeat(b, true)
-	key := map[string]string{"count": "-${count.index}", "for_each": "-${each.key}"}[form]
+	key := map[string]string{"count": "-${count.index}", "for_each": "-${each.key}", "known key": "-${each.key}"}[form]
 	fmt.Fprintf(b, "  input = \"b%d%s/${md5(%s)}\"\n", i, key, g.one(g.texts))
 	if g.chance(3) {
 		fmt.Fprintf(b, "  triggers_replace = %s\n", g.one(append(g.texts, strconv.Quote(fmt.Sprint(g.change)))))
@@ -99,6 +103,8 @@ func (g *roundsMaker) resource(b *strings.Builder, i int) {
 		g.numbers = append(g.numbers, fmt.Sprintf("min(3, length(%s))", name))
 		g.texts = append(g.texts, fmt.Sprintf("join(\",\", %s[*].output)", name))
 		g.sets = append(g.sets, fmt.Sprintf("toset([for x in %s : md5(x.output)])", name))
+	case "known key":
+		g.texts = append(g.texts, name+"[\"k\"].output")
 	case "for_each":
 		g.numbers = append(g.numbers, fmt.Sprintf("min(3, length(%s))", name))
 		g.sets = append(g.sets, fmt.Sprintf("toset(keys(%s))", name), fmt.Sprintf("toset([for x in values(%s) : md5(x.output)])", name))
@@ -125,6 +131,8 @@ func (g *roundsMaker) module(b *strings.Builder, i int) {
 	case "count":
 		g.numbers = append(g.numbers, fmt.Sprintf("min(3, length(module.%s))", name))
 		g.sets = append(g.sets, fmt.Sprintf("toset([for x in module.%s[*].o : md5(x)])", name))
+	case "known key":
+		g.texts = append(g.texts, fmt.Sprintf("module.%s[\"k\"].o", name))
 	case "for_each":
 		g.sets = append(g.sets, fmt.Sprintf("toset(keys(module.%s))", name))
 	}
@@ -214,16 +222,15 @@ func changesOf(p *plan.Plan) (out []string) {
 // unplanned returns a sentence about an object in the new state that the plan did not contain,
 // or "".
 func unplanned(p *plan.Plan, now *state.State) string {
-	ops := map[addr.Instance]plan.Op{}
+	ops := map[addr.Object]plan.Op{}
 	for _, c := range p.Changes {
-		if c.Deposed == "" {
-			ops[c.Addr] = c.Op
-		}
+		ops[addr.Object{Instance: c.Addr, Deposed: c.Deposed}] = c.Op
 	}
 	for o, obj := range now.Objects() {
 		old, _, ok := p.Prior.Object(o)
-		op := ops[o.Instance]
+		op := ops[o]
 		switch {
+		case !ok && o.Deposed != "" && ops[addr.Object{Instance: o.Instance}] == plan.CreateThenDelete: // destroyed later
 		case !ok && op != plan.Create:
 			return fmt.Sprintf("%s was created, and the plan says %s", o, op)
 		case ok && string(old.JSON) != string(obj.JSON) && op != plan.Update && !op.IsReplace():
@@ -231,8 +238,8 @@ func unplanned(p *plan.Plan, now *state.State) string {
 		}
 	}
 	for o := range p.Prior.Objects() {
-		if _, _, ok := now.Object(o); !ok && ops[o.Instance] != plan.Delete {
-			return fmt.Sprintf("%s was destroyed, and the plan says %s", o, ops[o.Instance])
+		if _, _, ok := now.Object(o); !ok && ops[o] != plan.Delete {
+			return fmt.Sprintf("%s was destroyed, and the plan says %s", o, ops[o])
 		}
 	}
 	return ""

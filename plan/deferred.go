@@ -63,13 +63,18 @@ type Deferred struct {
 	Change *Change
 }
 
+// Waits returns the addresses of the objects and variables that d waits for.
+func (d *Deferred) Waits() []string {
+	out := slices.Clone(d.Objects)
+	for _, name := range d.Variables {
+		out = append(out, "var."+name)
+	}
+	return out
+}
+
 // String returns the deferral as a sentence without a period.
 func (d *Deferred) String() string {
-	waits := slices.Clone(d.Objects)
-	for _, name := range d.Variables {
-		waits = append(waits, "var."+name)
-	}
-	return DeferralText(d.Addr, d.Reason.Text(), &d.At, waits)
+	return DeferralText(d.Addr, d.Reason.Text(), &d.At, d.Waits())
 }
 
 // DeferralText returns the sentence, without a period, that what is deferred for a reason until

@@ -88,7 +88,11 @@ func (r *run) left(o *applyOptions, p *plan.Plan) int {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nStill deferred:\n\n")
 	for _, d := range p.Deferred {
-		fmt.Fprintf(&b, "  %s.\n", d)
+		var waits []string
+		if all := d.Waits(); len(all) > 0 {
+			waits = []string{view.ShortList(all)}
+		}
+		fmt.Fprintf(&b, "  %s.\n", plan.DeferralText(d.Addr, d.Reason.Text(), &d.At, waits))
 	}
 	if p.Changing() {
 		fmt.Fprintf(&b, "\nTo plan %s now, run \"%s apply -defer\" again, or use -rounds.\n", pronoun(len(p.Deferred)), view.Program)

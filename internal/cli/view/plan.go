@@ -128,11 +128,7 @@ func (v *planView) deferred() {
 			v.str(": ", d.At.Filename, ":", strconv.Itoa(d.At.Start.Line))
 		}
 		v.str(")\n")
-		waits := slices.Clone(d.Objects)
-		for _, name := range d.Variables {
-			waits = append(waits, "var."+name)
-		}
-		if len(waits) > 0 {
+		if waits := d.Waits(); len(waits) > 0 {
 			v.str("  # (waits for ", ShortList(waits), ")\n")
 		}
 		if c := d.Change; c != nil {

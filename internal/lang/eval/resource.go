@@ -328,6 +328,20 @@ func (d *Desired) Value(t *demand.Task, at *source.Range) (cty.Value, bool) {
 // Node returns the instance's node, to inspect its reads.
 func (d *Desired) Node() *demand.Node { return &d.value.Node }
 
+// Repeats reports whether a node determines the instances of the block of d, or those of a module
+// that contains it.
+func (d *Desired) Repeats(n *demand.Node) bool {
+	if n == &d.Resource.instances.Node {
+		return true
+	}
+	for m := d.Resource.Mod; m.call != nil; m = m.parent {
+		if n == &m.call.children.Node {
+			return true
+		}
+	}
+	return false
+}
+
 // Scope returns the scope of the instance's configuration. self is its value for
 // postconditions, provisioners and connections, or cty.NilVal.
 func (d *Desired) Scope(self cty.Value) lang.Scope {

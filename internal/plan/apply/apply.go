@@ -46,16 +46,17 @@ type Result struct {
 
 // applier is one run. As the phase it returns new values.
 type applier struct {
-	in     Input
-	ctx    context.Context
-	graph  *demand.Graph
-	ev     *eval.Evaluator
-	before func() *plannedEvaluation
-	client *resourceclient.Client
-	ops    *resourceclient.Operations
-	runner *provision.Runner
-	made   map[addr.Instance]int    // index of the change that produces an instance
-	later  func(addr.Instance) bool // reports whether the plan defers an instance
+	in      Input
+	ctx     context.Context
+	graph   *demand.Graph
+	ev      *eval.Evaluator
+	before  func() *plannedEvaluation
+	client  *resourceclient.Client
+	ops     *resourceclient.Operations
+	runner  *provision.Runner
+	made    map[addr.Instance]int    // index of the change that produces an instance
+	later   func(addr.Instance) bool // reports whether the plan defers an instance
+	certain map[addr.Instance]bool   // instances that a plan with deferred objects contains
 
 	ephemeral func() bool // whether the configuration has ephemeral resources
 
@@ -146,6 +147,12 @@ func newApplier(ctx, provisioning context.Context, in Input) *applier {
 	a.ledger = ledger{
 		draft: in.Plan.Prior.Edit(), values: map[addr.Instance]cty.Value{}, tainted: map[addr.Instance]cty.Value{}, failed: map[addr.Instance]bool{},
 		deposed: map[int]addr.DeposedKey{}, unread: map[addr.Instance]string{},
+	}
+	if len(in.Plan.Deferred) > 0 {
+		a.certain = make(map[addr.Instance]bool, len(in.Plan.Changes))
+		for _, c := range in.Plan.Changes {
+			a.certain[c.Addr] = true
+		}
 	}
 	a.ops = a.client.Operations(in.Now)
 	o := in.Eval

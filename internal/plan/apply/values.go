@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"slices"
+
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
@@ -29,7 +31,7 @@ func (a *applier) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 	if made {
 		return v, nil
 	}
-	if !planned && a.later(i) {
+	if !planned && a.waits(i) {
 		if s, ds := d.Resource.Schema(t); !ds.HasErrors() {
 			return cty.UnknownVal(s.Block.ImpliedType()), nil
 		}
@@ -60,6 +62,20 @@ func (a *applier) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 	}
 	v, more := a.client.Decode(i, obj, s, d.Resource.Provider())
 	return resourceclient.WithSensitive(v, obj.Sensitive, s), append(ds, more...)
+}
+
+// waits reports whether an instance is not part of the plan because it is deferred. An instance
+// that the plan contains, or a data source that it read, exists whatever other instances its
+// block or module has.
+func (a *applier) waits(i addr.Instance) bool {
+	switch {
+	case len(a.in.Plan.Deferred) == 0 || !a.later(i) || a.certain[i]:
+		return false
+	case i.Resource.Mode == addr.Data && !slices.ContainsFunc(a.in.Plan.Deferred, func(d *plan.Deferred) bool { return d.Addr == i.String() }):
+		_, _, stored := a.in.Plan.Prior.Object(addr.Object{Instance: i})
+		return !stored
+	}
+	return true
 }
 
 // here reports whether outputs that read a whole resource see an instance. In a plan with

@@ -291,11 +291,7 @@ func (w *planWriter) deferred() {
 			w.resourceChange(d.Change)
 		}
 		w.field("address", d.Addr)
-		waits := slices.Clone(d.Objects)
-		for _, name := range d.Variables {
-			waits = append(waits, "var."+name)
-		}
-		if len(waits) > 0 {
+		if waits := d.Waits(); len(waits) > 0 {
 			w.strs("waits_for", waits)
 		}
 		w.end('}')

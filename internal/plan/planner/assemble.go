@@ -173,7 +173,7 @@ func (p *driver) outputs() []*plan.OutputChange {
 			continue
 		}
 		v, ok := p.ev.Root.Output(t, name)
-		if ok && p.deferredBefore(p.ev.Root.OutputNode(name).Reads()) != nil {
+		if ok && p.deferredBefore(p.ev.Root.OutputNode(name).Reads(), nil) != nil {
 			continue // it keeps its value in state
 		}
 		if !ok {

@@ -68,7 +68,7 @@ func (p *planner) guess(t *demand.Task, d *eval.Desired, pc *eval.ProviderConfig
 		c.Op, c.Reason = plan.Read, plan.ReadConfigUnknown
 	} else if obj, _, ok := p.prior.Object(addr.Object{Instance: d.Addr()}); ok {
 		if v, ds := p.client.Decode(d.Addr(), obj, s, d.Resource.Provider()); !ds.HasErrors() {
-			c.Op, c.Before, c.BeforeSensitive = plan.Update, v, obj.Sensitive
+			c.Op, c.Before, c.BeforeSensitive = plan.Update, v, resourceclient.SensitivePaths(s, v, obj.Sensitive)
 		}
 	}
 	c.AfterSensitive = resourceclient.SensitivePaths(s, planned, given)
@@ -120,7 +120,7 @@ func (p *planner) placeholder(t *demand.Task, d *eval.Desired) *plan.Change {
 // prereq returns the reason for which the instance that is being computed must be deferred
 // because of the deferred objects that it depends on; nil if there are none.
 func (p *planner) prereq(t *demand.Task, d *eval.Desired) *eval.Deferral {
-	if objects := p.deferredBefore(append(demand.ReadsOf(t), d.Resource.CountNode().Reads()...)); objects != nil {
+	if objects := p.deferredBefore(demand.ReadsOf(t), d.Repeats); objects != nil {
 		return &eval.Deferral{At: d.Resource.Config().At, Objects: objects}
 	}
 	return nil
@@ -128,8 +128,10 @@ func (p *planner) prereq(t *demand.Task, d *eval.Desired) *eval.Deferral {
 
 // deferredBefore returns the addresses of the deferred objects that reads lead to, sorted. It
 // does not look behind an instance, which is deferred itself if it depends on a deferred object
-// and has changes. It returns nil unless objects are deferred for any unknown value.
-func (p *planner) deferredBefore(reads []demand.Read) []string {
+// and has changes, nor at nodes that skip returns true for, which may be nil: an instance exists
+// whatever other instances its block has. It returns nil unless objects are deferred for any
+// unknown value.
+func (p *planner) deferredBefore(reads []demand.Read, skip func(*demand.Node) bool) []string {
 	if p.in.Eval.Deferring != eval.DeferUnknown || p.in.Mode != plan.Normal {
 		return nil
 	}
@@ -138,7 +140,7 @@ func (p *planner) deferredBefore(reads []demand.Read) []string {
 	for stack := reads; len(stack) > 0; {
 		n := stack[len(stack)-1].Node
 		stack = stack[:len(stack)-1]
-		if _, ok := p.ready.Load(n); ok || seen[n] {
+		if _, ok := p.ready.Load(n); ok || seen[n] || skip != nil && skip(n) {
 			continue
 		}
 		seen[n] = true
