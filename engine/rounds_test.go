@@ -194,7 +194,7 @@ func (x *roundsRun) apply(files map[string]string, mode plan.Mode) {
 		}
 		res, ds := e.Apply(t.Context(), p, engine.ApplyOptions{})
 		if ds.HasErrors() {
-			fail("apply of round %d: %v", round, ds.Err())
+			fail("apply of round %d: %v\n%v\n%v", round, ds.Err(), changesOf(p), p.Deferred)
 		}
 		if surprise := unplanned(p, res.State); surprise != "" {
 			fail("round %d: %s", round, surprise)
@@ -276,7 +276,7 @@ func TestRoundsEndAlike(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("TERRACE_TEST_ROUNDS")); err == nil {
 		count = n
 	}
-	most := 0
+	most, ran := 0, 0
 	for seed := range uint64(count) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rounds, known := &roundsRun{t: t, defers: true}, &roundsRun{t: t}
@@ -290,10 +290,10 @@ func TestRoundsEndAlike(t *testing.T) {
 					rounds.apply(files, plan.Destroy)
 				}
 			}
-			most = max(most, rounds.rounds)
+			most, ran = max(most, rounds.rounds), ran+1
 		})
 	}
-	if most < 3 {
+	if most < 3 && ran == count {
 		t.Errorf("no configuration needed more than %d rounds, which tests little", most)
 	}
 }

@@ -160,7 +160,7 @@ func (c *Call) expand(t *demand.Task) (*Children, diag.List) {
 	if c.mod.call != nil {
 		c.mod.call.children.Get(t, nil)
 	}
-	exp, more := c.mod.expand(t, c.code.repeat, "module."+c.code.cfg.Name)
+	exp, more := c.mod.instancesOf(t, c.code.repeat, "module."+c.code.cfg.Name)
 	ds = append(ds, more...)
 	out := &Children{Form: exp.form, Unknown: exp.unknown, byKey: make(map[addr.Key]*Module, len(exp.all)), Deferred: exp.deferred}
 	if len(exp.all) == 0 && exp.deferred == nil && !c.mod.ev.o.Narrow {

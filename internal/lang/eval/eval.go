@@ -54,6 +54,11 @@ type Options struct {
 	// Deferring determines which objects are deferred if they cannot be planned yet. Otherwise
 	// that is an error.
 	Deferring Deferring
+	// Postponed returns, for the address of a resource or module call whose instances a plan has
+	// deferred, a test for the addresses of the instances that the plan contains. These are then
+	// the only ones, whatever is known now: the apply of the plan must not read what the plan
+	// did not read. It returns nil for other blocks, and may be nil.
+	Postponed func(block string) func(instance string) bool
 	// Exists reports whether a reference to a whole resource includes an instance. With
 	// targets, instances that are neither planned nor in state are excluded. nil means that all
 	// are included.

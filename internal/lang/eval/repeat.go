@@ -56,6 +56,35 @@ func postponed(d *Deferral, certain, represented expansion) expansion {
 	return certain
 }
 
+// instancesOf returns the instances of a block with the name what in the module. The instances
+// of a block that a plan has deferred are those in the plan.
+func (m *Module) instancesOf(t *demand.Task, r repeatCode, what string) (expansion, diag.List) {
+	if m.ev.o.Postponed == nil {
+		return m.expand(t, r, what)
+	}
+	planned := m.ev.o.Postponed(m.name(what))
+	if planned == nil {
+		return m.expand(t, r, what)
+	}
+	out := expansion{unknown: true, deferred: &Deferral{}}
+	switch {
+	case r.count != nil:
+		out.form = Counted
+	case r.forEach != nil:
+		exp, _ := m.expandForEach(t, r.forEach, what) // errors concern instances that are planned again
+		out.form = Keyed
+		for _, inst := range exp.all {
+			if planned(m.name(what) + inst.key.String()) {
+				out.all = append(out.all, inst)
+			}
+		}
+	}
+	if n := demand.Current(t); n != nil {
+		m.ev.deferred.Store(n, true)
+	}
+	return out, nil
+}
+
 // expand evaluates count, for_each or enabled. what is the block's name for messages.
 func (m *Module) expand(t *demand.Task, r repeatCode, what string) (expansion, diag.List) {
 	switch {

@@ -158,7 +158,7 @@ func (r *Resource) DependsOn(t *demand.Task) *demand.Node {
 func (r *Resource) HasDependsOn() bool { return len(r.code.after) > 0 || r.Mod.call != nil }
 
 func (r *Resource) expand(t *demand.Task) (*Instances, diag.List) {
-	exp, ds := r.Mod.expand(t, r.code.repeat, r.code.cfg.Addr.String())
+	exp, ds := r.Mod.instancesOf(t, r.code.repeat, r.code.cfg.Addr.String())
 	out := &Instances{Form: exp.form, Unknown: exp.unknown, All: make([]*Desired, len(exp.all)), Deferred: exp.deferred}
 	if len(exp.all) == 0 && exp.deferred == nil {
 		r.touchBody(t)

@@ -153,6 +153,8 @@ func newApplier(ctx, provisioning context.Context, in Input) *applier {
 		for _, c := range in.Plan.Changes {
 			a.certain[c.Addr] = true
 		}
+		in.Eval.Postponed = postponed(in.Plan)
+		a.in = in
 	}
 	a.ops = a.client.Operations(in.Now)
 	o := in.Eval
@@ -174,6 +176,29 @@ func newApplier(ctx, provisioning context.Context, in Input) *applier {
 		}
 	}
 	return a
+}
+
+// postponed returns the function Postponed of the evaluation for a plan with deferred objects.
+func postponed(p *plan.Plan) func(string) func(string) bool {
+	blocks, instances := map[string]bool{}, map[string]bool{}
+	for _, d := range p.Deferred {
+		if d.Reason == plan.InstancesUnknown {
+			blocks[d.Addr] = true
+		}
+	}
+	for _, c := range p.Changes {
+		instances[c.Addr.String()] = true
+	}
+	for _, m := range p.Modules {
+		instances[string(m.Addr)] = true
+	}
+	planned := func(instance string) bool { return instances[instance] }
+	return func(block string) func(string) bool {
+		if blocks[block] {
+			return planned
+		}
+		return nil
+	}
 }
 
 // startJournal records the changes of moves and refresh, because the journal starts from the
