@@ -57,7 +57,7 @@ func (r *run) rounds(ctx context.Context, o *applyOptions) int {
 		if !rounds.Continues(done.Plan, round, o.Rounds) || ctx.Err() != nil {
 			return r.left(o, done.Plan)
 		}
-		options.Replace = rounds.Replace(done.Plan)
+		options.Replace, options.ReplacePatterns = rounds.Replace(done.Plan), nil
 	}
 }
 

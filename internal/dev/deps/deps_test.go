@@ -181,6 +181,7 @@ const packageOrder = `
 	internal/provider/resourceclient, internal/plan/refactoring < internal/plan/validate;
 	plan, state/statefile, internal/base/sealing < internal/plan/planfile;
 	plan, internal/base/atomicfile < internal/plan/readlog;
+	plan < internal/plan/rounds;
 	plan, internal/base/readfile, internal/base/sys, internal/lang/hclnative < internal/plan/accepted;
 	internal/plan/relevantattrs, internal/settings/lock < internal/plan/planjson;
 	internal/lang/eval, event, internal/plan/refactoring < internal/plan/apply/provision;
@@ -232,7 +233,7 @@ const packageOrder = `
 	internal/plan/refactoring, internal/state/stateedit, internal/estate/states, plan, internal/lang/hclnative < internal/estate/moves;
 	internal/lang/hclnative, diag, internal/base/sys < internal/estate/placement;
 	internal/estate/inputs, internal/estate/outputs, internal/estate/states, internal/estate/moves, internal/estate/saved, internal/estate/hooks, internal/estate/retry, internal/estate/credentials,
-	  internal/workdir, internal/testrun
+	  internal/workdir, internal/testrun, internal/plan/rounds
 	< internal/estate/run;
 	internal/net/registry, internal/workdir < internal/estate/modules;
 	internal/estate/check, internal/estate/run, internal/lang/outliner < internal/estate;
@@ -274,7 +275,7 @@ const packageOrder = `
 	internal/cli/planhtml, internal/cli/savedplan, internal/cli/unitview < internal/cli/planpage;
 	internal/cli/units, internal/cli/planpage < internal/cli/affected;
 	internal/cli/planpage, internal/cli/remoterun < internal/cli/show;
-	internal/cli/planpage, internal/cli/remoterun, internal/cli/affected, internal/cli/rulecheck < internal/cli/planning;
+	internal/cli/planpage, internal/cli/remoterun, internal/cli/affected, internal/cli/rulecheck, internal/plan/rounds < internal/cli/planning;
 	internal/cli/units, internal/cli/rulecheck, internal/rules/lint, internal/rules/format < internal/cli/check;
 	internal/estate/placement, internal/cli/units, internal/cli/planpage, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/testrun/testfile < internal/cli/run;
 	internal/cli/run < internal/cli/stack;
