@@ -80,7 +80,7 @@ func (o *listOptions) settle(c *command.Call) (ok bool) {
 		return false
 	}
 	if words := strings.Fields(o.as); o.as != "" && (len(words) == 0 || strings.Trim(words[0], "abcdefghijklmnopqrstuvwxyz-") != "") {
-		c.UsageError("Invalid command", "--as (--queue-construct-as) must be a command, such as \"destroy\" or \"plan -destroy\".")
+		c.UsageError("Invalid command", "--as (--queue-construct-as) must be a command.")
 		return false
 	}
 	units.WorkIn(c, o.units)

@@ -38,7 +38,7 @@ Completed controls have no effect, because what they forbid is always an error.`
 					fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, status, s.Help)
 				}
 				if !found {
-					return c.UsageError("No such strict control", fmt.Sprintf("There is no strict control %q. \"info strict list --all\" lists all.", c.Arg(0)))
+					return c.UsageError("No such strict control", fmt.Sprintf("There is no strict control %q. --all lists all controls.", c.Arg(0)))
 				}
 				_ = w.Flush() // command.Call reports errors of standard output
 				return 0

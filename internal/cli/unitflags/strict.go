@@ -34,7 +34,7 @@ func StrictControls() []StrictControl {
 		{Name: "queue-strict-include", Help: "--queue-strict-include is an error."},
 		{Name: "root-terragrunt-hcl", Help: "find_in_parent_folders() that finds a terragrunt.hcl is an error."},
 		{Name: "terragrunt-prefix-env-vars", Help: "Environment variables that begin with TERRAGRUNT_ are errors."},
-		{Name: "terragrunt-prefix-flags", Help: "Flags that begin with --terragrunt- are errors."},
+		{Name: "terragrunt-prefix-flags", Help: "Flags with the prefix terragrunt are errors."},
 		{Name: "units-that-include", Help: "--units-that-include is an error."},
 
 		{Name: "apply-all", Help: "The command apply-all is an error.", Completed: true},
