@@ -466,6 +466,7 @@ const (
 	CodeUnitEnvironmentBlock             = "unit/environment-block"
 	CodeUnitEnvironmentImport            = "unit/environment-import"
 	CodeUnitExcludeActions               = "unit/exclude-actions"
+	CodeUnitExpansion                    = "unit/expansion"
 	CodeUnitExplainPath                  = "unit/explain-path"
 	CodeUnitFeatureValue                 = "unit/feature-value"
 	CodeUnitFileNotFound                 = "unit/file-not-found"

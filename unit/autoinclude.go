@@ -44,7 +44,20 @@ type autoWriter struct {
 	e   *evaluation
 	dir string
 
-	bound []string // names that the enclosing for expressions define
+	bound []string // names that the enclosing for expressions, and the expansion of the dependency, define
+}
+
+// expansionNames returns the names that the expansion block in a body defines.
+func expansionNames(body *hclsyntax.Body) []string {
+	var names []string
+	for _, b := range body.Blocks {
+		if b.Type == "expansion" && b.Body.Attributes["for_each"] != nil {
+			names = append(names, "each")
+		} else if b.Type == "expansion" {
+			names = append(names, "count")
+		}
+	}
+	return names
 }
 
 func (w *autoWriter) body(out *hclwrite.Body, body *hclsyntax.Body, in string) {
@@ -71,7 +84,12 @@ func (w *autoWriter) body(out *hclwrite.Body, body *hclsyntax.Body, in string) {
 			w.c.errorf(&at, diag.CodeUnitUnsupportedBlock, "Unsupported block type", "Blocks of type %q are not expected in an autoinclude block.", it.b.Type)
 			continue
 		}
+		n := len(w.bound)
+		if it.b.Type == "dependency" {
+			w.bound = append(w.bound, expansionNames(it.b.Body)...)
+		}
 		w.body(out.AppendNewBlock(it.b.Type, it.b.Labels).Body(), it.b.Body, it.b.Type)
+		w.bound = w.bound[:n]
 		if it.b.Type == "dependency" {
 			out.AppendNewline()
 		}
@@ -80,7 +98,7 @@ func (w *autoWriter) body(out *hclwrite.Body, body *hclsyntax.Body, in string) {
 
 func (w *autoWriter) Attr(out *hclwrite.Body, a *hclsyntax.Attribute, in string) {
 	x := w.e.file().CompileAlone(a.Expr, nil)
-	if readsDependency(x) {
+	if w.readsLater(x) {
 		out.SetAttributeRaw(a.Name, w.kept(a.Expr))
 		return
 	}
@@ -104,6 +122,10 @@ func (w *autoWriter) Attr(out *hclwrite.Body, a *hclsyntax.Attribute, in string)
 			}
 			return s
 		})
+	}
+	if in == "expansion" && v.Type().IsSetType() {
+		out.SetAttributeRaw(a.Name, hclwrite.TokensForFunctionCall("toset", hclwrite.TokensForValue(plain(v))))
+		return
 	}
 	out.SetAttributeValue(a.Name, plain(v))
 }
@@ -202,7 +224,7 @@ func (w *autoWriter) references(x hclsyntax.Expression, out *[]replacement) {
 	_ = hclsyntax.VisitAll(x, func(n hclsyntax.Node) hcl.Diagnostics {
 		if ref, ok := n.(*hclsyntax.ScopeTraversalExpr); ok && w.known(ref) {
 			switch ref.Traversal.RootName() {
-			case "local", "values", "unit", "stack":
+			case "local", "values", "unit", "stack", "each", "count":
 				*out = append(*out, replacement{ref.Range(), valueText(w.value(ref))})
 			}
 		}
@@ -325,6 +347,10 @@ func (w *autoWriter) leftToTheUnit(x *syntax.Expr) bool {
 	return !w.c.stuck() && !v.IsWhollyKnown()
 }
 
-func readsDependency(x *syntax.Expr) bool {
-	return slices.ContainsFunc(syntax.RefsOf(x), func(ref hcl.Traversal) bool { return ref.RootName() == "dependency" })
+// readsLater reports whether an expression reads a dependency, or an instance of one. Only
+// the generated unit has these.
+func (w *autoWriter) readsLater(x *syntax.Expr) bool {
+	return slices.ContainsFunc(syntax.RefsOf(x), func(ref hcl.Traversal) bool {
+		return ref.RootName() == "dependency" || slices.Contains(w.bound, ref.RootName())
+	})
 }

@@ -208,8 +208,11 @@ func (u *Unit) Warnings(t *demand.Task) diag.List {
 		}
 		labels, _ := deps.keys(c)
 		for _, l := range labels {
-			d := &depNode{scope: i.e, label: l, raw: deps.child(c, l)}
 			one := c.sub(u.e, false)
+			d, ok := one.dependency(i.e, l, deps.child(c, l)).(*depNode)
+			if !ok {
+				continue
+			}
 			target, ok := d.target(one)
 			if !ok {
 				continue
@@ -237,8 +240,11 @@ func (u *Unit) overriddenTargets(c *evaluator, merged func(label string) (Depend
 		if !ok || b.Attr("config_path") == nil {
 			continue
 		}
-		d := &depNode{scope: u.e, label: b.Label, raw: &blockNode{u.e, b}}
 		one := c.sub(u.e, false)
+		d, ok := one.dependency(u.e, b.Label, &blockNode{u.e, b}).(*depNode)
+		if !ok {
+			continue
+		}
 		now, ok := d.target(one)
 		if !ok || now == was {
 			continue
@@ -270,7 +276,7 @@ func (u *Unit) inheritedUse(c *evaluator, was DependencyID, label string) string
 			continue
 		}
 		for _, d := range one.facts.deps {
-			if d.target == was && d.label == label && d.via != u.e {
+			if d.target == was && d.label == label && d.via.wholeFile() != u.e {
 				return k
 			}
 		}

@@ -27,7 +27,10 @@ type scopeTree struct {
 
 func (n *scopeTree) put(ref hcl.Traversal, v cty.Value, leaf bool) {
 	for _, step := range ref {
-		name, _ := syntax.StepName(step)
+		name, ok := syntax.StepName(step)
+		if !ok {
+			name, _ = numberStep(step)
+		}
 		i := slices.Index(n.names, name)
 		if i < 0 {
 			i = len(n.names)

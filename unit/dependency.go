@@ -47,9 +47,39 @@ func (n *depsNode) child(c *evaluator, key string) node {
 		return nil
 	}
 	if in := n.raw.child(c, key); in != nil {
-		return &depNode{scope: n.e, label: key, raw: in}
+		return c.dependency(n.e, key, in)
 	}
 	return nil
+}
+
+// dependency returns a dependency of the effective configuration of scope: a depNode, or an
+// expandedNode with a depNode for each instance.
+func (c *evaluator) dependency(scope *evaluation, label string, raw node) node {
+	if x := c.expanded(raw, scope, "dependency", label, func(i *instance, b node) node {
+		return &depNode{scope: scope, label: label + i.address().String(), raw: b}
+	}); x != nil {
+		return x
+	}
+	return &depNode{scope: scope, label: label, raw: raw}
+}
+
+// eachDependency calls f for each dependency in a node with dependency blocks, by label,
+// with the computation in which its arguments are evaluated.
+func (c *evaluator) eachDependency(scope *evaluation, deps node, f func(one *evaluator, d *depNode)) {
+	o := deps.open(c)
+	labels, _ := o.keys(c)
+	for _, l := range labels {
+		one := c.sub(c.leaf, false)
+		switch n := one.dependency(scope, l, o.child(one, l)).(type) {
+		case *depNode:
+			f(one, n)
+		case *expandedNode:
+			for _, i := range n.instances(one) {
+				f(one, n.of(&i).(*depNode))
+			}
+		}
+		c.merge(one)
+	}
 }
 
 func (n *depsNode) lacks(key string) string {

@@ -135,23 +135,18 @@ func (u *Unit) blockEdges(c *evaluator, w *edgeList) {
 	if n == nil {
 		return
 	}
-	o := n.open(c)
-	labels, _ := o.keys(c)
-	for _, l := range labels {
-		one := c.sub(u.e, false)
-		d := &depNode{scope: u.e, label: l, raw: o.child(one, l)}
+	c.eachDependency(u.e, n, func(one *evaluator, d *depNode) {
 		if d.flag(one, "enabled", true) {
 			if target, ok := d.target(one); ok {
 				_, at := d.where()
 				if !d.flag(one, "skip_outputs", false) {
 					one.mustExist(target, at)
 				}
-				w.add(string(target), l, at)
+				w.add(string(target), d.label, at)
 			}
 		}
 		one.facts = nil // reading the path of a dependency is not a use of it
-		c.merge(one)
-	}
+	})
 }
 
 // pathEdges adds the paths of the dependencies block.
@@ -257,7 +252,11 @@ func (u *Unit) everything(c *evaluator) {
 			continue
 		}
 		one := c.sub(u.e, c.full)
-		touch(one, fields.members[name])
+		if name == "dependency" {
+			one.eachDependency(u.e, fields.members[name], func(one *evaluator, d *depNode) { touch(one, d.raw) })
+		} else {
+			touch(one, fields.members[name])
+		}
 		c.merge(one)
 	}
 	c.merge(u.headOf(c))

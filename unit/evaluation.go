@@ -49,7 +49,13 @@ type evaluation struct {
 type partOf struct {
 	top  *evaluation // of a module's unit: the evaluation of the environment file
 	mod  *string     // of a module's unit: the module's name
-	each cty.Value   // of a module's unit: each.*; NilVal without for_each
+	each cty.Value   // of an instance of a block: each.*; NilVal without for_each
+	// count is count.* of an instance of a block; NilVal without count.
+	count cty.Value
+	// eachAt is the range of the for_each or count that defines each or count.
+	eachAt *source.Range
+	// instance means that this is an instance of a block with an expansion; see instance.in.
+	instance bool
 }
 
 // cycles caches whether import cycles are reachable. The zero value means that this is not
@@ -70,6 +76,8 @@ type leafCache struct {
 	// importedBy maps each merged file to the layer of the import or include block that
 	// names it.
 	importedBy map[*evaluation]*source.Layer
+	// instances are the evaluations of the instances of blocks with an expansion.
+	instances map[instanceKey][]*evaluation
 }
 
 // keptFile is a parsed file that can be dropped and parsed again from its text.

@@ -177,7 +177,7 @@ func (s scope) Eval(x hcl.Expression, names map[string]cty.Value) (cty.Value, di
 func (s scope) Follow(ref hcl.Traversal) (explanation.Way, bool) {
 	c := s.x.evaluator()
 	root := ref.RootName()
-	if root == "each" && s.e.of.each != cty.NilVal {
+	if root == "each" && s.e.of.each != cty.NilVal && !s.e.of.instance {
 		return s.each(c, ref)
 	}
 	n := c.root(s.e, root)
@@ -295,16 +295,20 @@ func (w *walker) fromStack(e *evaluation, path hcl.Traversal, way explanation.Wa
 			return way
 		}
 		c := w.x.evaluator()
-		for _, p := range c.stackBlocks(st.e) {
-			one := c.sub(c.leaf, false)
-			it, ok := one.stackItem(st.e, p)
-			a := p.b.Attr("values")
-			if !ok || a == nil || it.Dir != e.dir || !bytes.Equal(it.Values, values.file().Src.Bytes) {
+		for _, b := range c.stackBlocks(st.e) {
+			a := b.b.Attr("values")
+			if a == nil {
 				continue
 			}
-			label := fmt.Sprintf("%s.%s.values", it.Kind, it.Name)
-			if more, ok := w.At(label, explanation.Values).walk(&exprNode{e: p.e, x: a.Expr, at: &a.At}, path); ok {
-				return explanation.Way{Stops: append(way.Stops, more.Stops...), Next: more.Next}
+			for _, p := range c.sub(c.leaf, false).instancesOf(b) {
+				it, ok := c.sub(c.leaf, false).stackItem(p)
+				if !ok || it.Dir != e.dir || !bytes.Equal(it.Values, values.file().Src.Bytes) {
+					continue
+				}
+				label := fmt.Sprintf("%s.%s.values", it.Kind, it.Address())
+				if more, ok := w.At(label, explanation.Values).walk(&exprNode{e: p.e, x: a.Expr, at: &a.At}, path); ok {
+					return explanation.Way{Stops: append(way.Stops, more.Stops...), Next: more.Next}
+				}
 			}
 		}
 	}

@@ -234,7 +234,7 @@ func setJoin(c *evaluator, _ string, lower, upper node) node {
 // mapped is a node whose members are passed through a function.
 type mapped struct {
 	n node
-	f func(key string, n node) node
+	f func(c *evaluator, key string, n node) node
 }
 
 func (n *mapped) open(c *evaluator) node {
@@ -257,7 +257,7 @@ func (n *mapped) child(c *evaluator, key string) node {
 	if in == nil {
 		return nil
 	}
-	return n.f(key, in)
+	return n.f(c, key, in)
 }
 
 func (n *mapped) keys(c *evaluator) ([]string, bool)  { return n.n.keys(c) }

@@ -53,12 +53,6 @@ func (l *Loader) environment(t *demand.Task, e *evaluation) ([]*Unit, diag.List)
 	return out, c.ds
 }
 
-// instance is one unit of a module block.
-type instance struct {
-	key  string
-	each cty.Value // NilVal without for_each
-}
-
 // instances expands a module block. It returns none if the module is disabled.
 func (c *evaluator) instances(e *evaluation, name string) []instance {
 	b := c.moduleBlock(e, name)
@@ -75,29 +69,7 @@ func (c *evaluator) instances(e *evaluation, name string) []instance {
 	if a == nil {
 		return []instance{{}}
 	}
-	v := c.static(a, cty.DynamicPseudoType, "for_each")
-	if c.stuck() || v == cty.NilVal {
-		return nil
-	}
-	_, at := a.where()
-	ty := v.Type()
-	if v.IsNull() || !(ty.IsObjectType() || ty.IsMapType() || ty.IsSetType() || ty.IsTupleType() && v.LengthInt() == 0) {
-		c.errorf(at, diag.CodeUnitForEach, "Invalid for_each value", "The for_each of a module must be a map, an object, or a set of strings.")
-		return nil
-	}
-	var out []instance
-	for it := v.ElementIterator(); it.Next(); {
-		k, item := it.Element()
-		if ty.IsSetType() {
-			k = item
-		}
-		if !syntax.IsString(k) {
-			c.errorf(at, diag.CodeUnitForEach, "Invalid for_each value", "The keys of for_each must be strings.")
-			return nil
-		}
-		out = append(out, instance{k.AsString(), cty.ObjectVal(map[string]cty.Value{"key": k, "value": item})})
-	}
-	return out
+	return c.expandEach(a, "module")
 }
 
 // static evaluates an argument that must be known before any unit runs.
@@ -113,7 +85,7 @@ func (c *evaluator) static(n node, ty cty.Type, name string) cty.Value {
 		return cty.NilVal
 	}
 	if !v.IsWhollyKnown() && ty != cty.DynamicPseudoType || !v.IsKnown() {
-		c.errorf(at, diag.CodeUnitUnknown, "Unknown "+name, "%q must be known before any unit runs, so it cannot depend on the outputs of a module.", name)
+		c.errorf(at, diag.CodeUnitUnknown, "Unknown "+name, "%q must be known before any unit runs, so it cannot depend on the outputs of a unit.", name)
 		return cty.NilVal
 	}
 	return v

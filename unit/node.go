@@ -147,10 +147,15 @@ func touch(c *evaluator, n node) {
 			}
 		}
 		for _, b := range n.b.Blocks {
+			if b.Spec.Name == "expansion" {
+				continue // read where the instances are made
+			}
 			if touch(c, &blockNode{n.e, b}); c.needsLeaf {
 				return
 			}
 		}
+	case *instanceNode:
+		touch(c, n.node)
 	case *group:
 		for _, k := range n.names {
 			if touch(c, n.members[k]); c.needsLeaf {

@@ -35,6 +35,7 @@ func (c *evaluator) contextFunctions(e *evaluation, x *syntax.Expr) map[string]f
 
 func (p *place) At() source.Range   { return p.at }
 func (p *place) Dir() string        { return p.e.dir }
+func (p *place) FileDir() string    { return p.e.file().Dir }
 func (p *place) Task() *demand.Task { return p.c.t }
 func (p *place) Waiting() bool      { return p.c.needsLeaf }
 func (p *place) Reads(path string)  { p.c.readFile(path) }

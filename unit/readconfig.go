@@ -7,7 +7,6 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lang/funcs"
-	"github.com/terrace-iac/terrace/internal/unit/functions"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -52,7 +51,7 @@ var errNoFile = errors.New("there is no such file")
 
 // readFrom reads a file for read_terragrunt_config.
 func (c *evaluator) readFrom(e *evaluation, path string) (node, error) {
-	full := functions.AbsPath(e.dir, path)
+	full := c.l.disk.Near(e.file().Dir, e.dir, path)
 	if c.l.disk.IsDir(full) {
 		if f := c.l.unitFile(full); f != "" {
 			full = f

@@ -20,7 +20,7 @@ func rebase(g *group, dir string) *group {
 			if b.Label == syntax.NoLabel {
 				n = &mapped{n, rebaseArg(b, dir)}
 			} else {
-				n = &mapped{n, func(_ string, in node) node { return &mapped{in, rebaseArg(b, dir)} }}
+				n = &mapped{n, func(_ *evaluator, _ string, in node) node { return &mapped{in, rebaseArg(b, dir)} }}
 			}
 		}
 		out.put(name, n)
@@ -29,8 +29,8 @@ func rebase(g *group, dir string) *group {
 }
 
 // rebaseArg resolves the arguments of a block that are paths.
-func rebaseArg(b *syntax.BlockSpec, dir string) func(string, node) node {
-	return func(key string, n node) node {
+func rebaseArg(b *syntax.BlockSpec, dir string) func(*evaluator, string, node) node {
+	return func(_ *evaluator, key string, n node) node {
 		a := b.Arg(key)
 		if a == nil || a.Path == syntax.NoPath {
 			return n

@@ -69,7 +69,14 @@ func (w *hclRenderer) labelled(spec *syntax.BlockSpec, n node) {
 		labels = slices.Sorted(slices.Values(labels))
 	}
 	for _, l := range labels {
-		w.block(spec, l, o.child(w.c, l))
+		in := o.child(w.c, l)
+		if x, ok := in.(*expandedNode); ok { // each instance has a label of its own, so that the text can be read again
+			for _, i := range x.instances(w.c) {
+				w.block(spec, l+i.address().String(), x.of(&i))
+			}
+			continue
+		}
+		w.block(spec, l, in)
 	}
 }
 

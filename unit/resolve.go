@@ -32,7 +32,7 @@ func (c *evaluator) resolve(e *evaluation, ref hcl.Traversal) resolved {
 // descend follows the steps of a reference from a node.
 func (c *evaluator) descend(n node, ref hcl.Traversal, from int) resolved {
 	for i := from; i < len(ref); i++ {
-		key, ok := syntax.StepName(ref[i])
+		key, ok := stepName(c, n, ref[i])
 		if !ok || c.stuck() {
 			return resolved{n: n, used: i}
 		}
@@ -119,8 +119,8 @@ const (
 	stackFiles
 )
 
-// roots is the table of names that begin references. It does not contain the name each,
-// which only the instances of modules have.
+// roots is the table of names that begin references. It does not contain the names each and
+// count, which only the instances of blocks have.
 func roots() [9]root { // a function, because a variable would have an initialization cycle
 	return [...]root{
 		{name: "local", node: func(_ *evaluator, e *evaluation) node { return &locals{e} }, kind: explanation.Local},
@@ -147,8 +147,11 @@ func rootNamed(name string) (r root, ok bool) {
 
 // root returns the node of the first step of a reference, or nil if the name is unknown.
 func (c *evaluator) root(e *evaluation, name string) node {
-	if name == "each" && e.of.each != cty.NilVal {
-		return valueNode{v: e.of.each}
+	switch {
+	case name == "each" && e.of.each != cty.NilVal:
+		return valueNode{e.of.each, e.wholeFile(), e.of.eachAt}
+	case name == "count" && e.of.count != cty.NilVal:
+		return valueNode{e.of.count, e.wholeFile(), e.of.eachAt}
 	}
 	if r, ok := rootNamed(name); ok {
 		return r.node(c, e.env())

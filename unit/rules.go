@@ -150,9 +150,18 @@ func (m merge) pathsLeft() join {
 		gone := map[string]bool{}
 		labels, _ := upper.keys(c)
 		for _, l := range labels {
-			if d := lower.child(c, l); d != nil {
-				gone[c.textOf(d, "config_path")] = true
+			d := lower.child(c, l)
+			if d == nil {
+				continue
 			}
+			owner, _ := d.where()
+			if x := c.expanded(d, owner, "dependency", l, func(_ *instance, b node) node { return b }); x != nil {
+				for _, i := range x.instances(c) {
+					gone[c.textOf(x.of(&i), "config_path")] = true
+				}
+				continue
+			}
+			gone[c.textOf(d, "config_path")] = true
 		}
 		rest := &converted{low, func(_ *evaluator, v cty.Value) cty.Value {
 			bare, marks := v.Unmark()

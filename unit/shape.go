@@ -110,7 +110,7 @@ func (n *shape) child(c *evaluator, key string) node {
 	case sub.Ordered:
 		return n.list(c, sub, in)
 	case sub.Label == syntax.OneLabel:
-		return &mapped{in, func(label string, b node) node { return n.of.shaped(b, sub, label) }}
+		return &mapped{in, func(_ *evaluator, label string, b node) node { return n.of.shaped(b, sub, label) }}
 	}
 	return n.of.shaped(in, sub, "")
 }

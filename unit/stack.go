@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/unit/functions"
@@ -29,8 +30,9 @@ type Stack struct {
 type StackItem struct {
 	Kind   string // unit or stack
 	Name   string
-	Source string // the address of the unit, as for modules; relative to the directory of the stack file
-	Dir    string // the absolute directory in which the item is generated
+	Key    addr.Key // of an instance of a block with an expansion; the zero Key without one
+	Source string   // the address of the unit, as for modules; relative to the directory of the stack file
+	Dir    string   // the absolute directory in which the item is generated
 	// Values is the text of the values file. nil means that the block has no values.
 	Values []byte
 	// AutoInclude is the text of the autoinclude file. nil means that there is none.
@@ -43,6 +45,9 @@ type StackItem struct {
 	UpdateSourceWithCAS bool
 	At                  source.Range
 }
+
+// Address returns the name of the item, with the index of an instance: app or app["web"].
+func (i *StackItem) Address() string { return i.Name + i.Key.String() }
 
 // AutoIncludeFile returns the name of the autoinclude file of an item.
 func (i *StackItem) AutoIncludeFile() string {
@@ -71,22 +76,52 @@ func (l *Loader) Stack(t *demand.Task, path string) (*Stack, diag.List) {
 }
 
 // Items evaluates the unit and stack blocks, including those of included stack files, in
-// the order of the configuration. If there are errors, it returns the items without errors.
+// the order of the configuration. The result contains each instance of a block with an
+// expansion, and no disabled block. If there are errors, it returns the items without errors.
 func (s *Stack) Items(t *demand.Task) ([]StackItem, diag.List) {
 	c := s.l.on(t, s.e, false) // functions treat a stack as a unit: get_original_terragrunt_dir() returns its directory
 	var out []StackItem
-	for _, p := range c.stackBlocks(s.e) {
-		if it, ok := c.stackItem(s.e, p); ok {
-			out = append(out, it)
+	for _, b := range c.stackBlocks(s.e) {
+		for _, p := range c.instancesOf(b) {
+			if it, ok := c.stackItem(p); ok {
+				out = append(out, it)
+			}
 		}
 	}
 	return c.distinct(out), c.ds
 }
 
-// stackPart is a unit or stack block with its evaluation.
+// Declares reports whether the stack file has a unit or stack block, enabled or not.
+func (s *Stack) Declares(t *demand.Task) bool {
+	return len(s.l.on(t, s.e, false).stackBlocks(s.e)) > 0
+}
+
+// stackPart is a unit or stack block with its evaluation, or an instance of one.
 type stackPart struct {
 	e *evaluation
 	b *syntax.Block
+	i *instance // nil for a block without an expansion
+}
+
+// instancesOf returns the instances of a block, or the block itself if it has no expansion.
+func (c *evaluator) instancesOf(p stackPart) []stackPart {
+	x := p.b.First("expansion")
+	if x == nil {
+		return []stackPart{p}
+	}
+	one := c.sub(c.leaf, false)
+	defer c.merge(one)
+	for _, a := range x.Attrs {
+		one.noPaths(a, a.Name)
+	}
+	if one.failed {
+		return nil
+	}
+	var out []stackPart
+	for _, i := range one.expansion(&blockNode{p.e, x}, p.b.Spec.Name) {
+		out = append(out, stackPart{i.in(p.e, p.e, p.b.Spec.Name+" "+p.b.Label), p.b, &i})
+	}
+	return out
 }
 
 // stackBlocks returns the blocks of a stack file, of the autoinclude file next to it, and
@@ -97,7 +132,7 @@ func (c *evaluator) stackBlocks(e *evaluation) []stackPart {
 	add := func(e *evaluation) {
 		for _, b := range e.file().Root.Blocks {
 			if n := b.Spec.Name; n == "unit" || n == "stack" {
-				out = append(out, stackPart{e, b})
+				out = append(out, stackPart{e: e, b: b})
 			}
 		}
 	}
@@ -137,26 +172,27 @@ func (c *evaluator) stackBlocks(e *evaluation) []stackPart {
 	return out
 }
 
-// stackItem evaluates one block.
-func (c *evaluator) stackItem(top *evaluation, p stackPart) (StackItem, bool) {
+// stackItem evaluates one block. ok is false after an error, and if the block is disabled.
+func (c *evaluator) stackItem(p stackPart) (it StackItem, ok bool) {
 	one := c.sub(c.leaf, false)
 	defer c.merge(one)
 	d := &decoder{c: one, n: &blockNode{p.e, p.b}, spec: p.b.Spec, name: p.b.Label}
-	for _, name := range [...]string{"source", "path"} {
+	for _, name := range [...]string{"source", "path", "enabled"} {
 		if a := p.b.Attr(name); a != nil {
 			one.noPaths(a, name)
 		}
 	}
-	if one.failed {
+	if one.failed || !d.flag("enabled", true) || one.failed {
 		return StackItem{}, false
 	}
-	it := StackItem{Kind: p.b.Spec.Name, Name: p.b.Label, Source: d.text("source"), Validate: !d.flag("no_validation", false) && !d.flag("no_dot_terragrunt_stack", false),
+	it = StackItem{Kind: p.b.Spec.Name, Name: p.b.Label, Source: d.text("source"), Validate: !d.flag("no_validation", false) && !d.flag("no_dot_terragrunt_stack", false),
 		Mutable: d.flag("mutable", false), UpdateSourceWithCAS: d.flag("update_source_with_cas", false), At: p.b.At}
-	dir, ok := one.stackDir(p, d)
-	if !ok {
+	if p.i != nil {
+		it.Key = p.i.address()
+	}
+	if it.Dir, ok = one.stackDir(p, d); !ok {
 		return it, false
 	}
-	it.Dir = dir
 	if a := p.b.Attr("values"); a != nil {
 		v := one.eval(p.e, a.Expr)
 		if !one.stuck() {
@@ -167,7 +203,7 @@ func (c *evaluator) stackItem(top *evaluation, p stackPart) (StackItem, bool) {
 		}
 	}
 	if b := p.b.First("autoinclude"); b != nil {
-		it.AutoInclude = one.autoInclude(p.e, b, dir)
+		it.AutoInclude = one.autoInclude(p.e, b, it.Dir)
 	}
 	return it, !one.failed
 }
@@ -190,8 +226,11 @@ func (c *evaluator) noPaths(a *syntax.Attr, name string) {
 // placeable reports whether the path of a block can be computed without those of other
 // blocks. The error is reported when the block is evaluated.
 func placeable(b *syntax.Block) bool {
-	for _, name := range [...]string{"path", "no_dot_terragrunt_stack"} {
-		a := b.Attr(name)
+	attrs := []*syntax.Attr{b.Attr("path"), b.Attr("no_dot_terragrunt_stack")}
+	if x := b.First("expansion"); x != nil {
+		attrs = append(attrs, x.Attrs...)
+	}
+	for _, a := range attrs {
 		if a == nil {
 			continue
 		}
@@ -232,13 +271,17 @@ func (c *evaluator) distinct(items []StackItem) []StackItem {
 	var out []StackItem
 	for i := range items {
 		it := &items[i]
-		if first := names[it.Name]; first != nil {
-			c.add(codeErr(&it.At, diag.CodeUnitStackDuplicate, "Duplicate name in a stack", "%q is the name of another %s already, at %s. All names in a stack must differ.", it.Name, first.Kind, first.At))
+		if first := names[it.Address()]; first != nil {
+			c.add(codeErr(&it.At, diag.CodeUnitStackDuplicate, "Duplicate name in a stack", "%q is the name of another %s already, at %s. All names in a stack must differ.", it.Address(), first.Kind, first.At))
 			continue
 		}
-		names[it.Name] = it
+		names[it.Address()] = it
 		if first := dirs[it.Dir]; first != nil {
-			c.add(codeErr(&it.At, diag.CodeUnitStackDuplicate, "Duplicate path in a stack", "The %s %q at %s goes to the same directory.", first.Kind, first.Name, first.At))
+			hint := ""
+			if it.Key != (addr.Key{}) && first.Name == it.Name && first.Kind == it.Kind {
+				hint = " Let the path of an expanded block contain each.key or count.index."
+			}
+			c.add(codeErr(&it.At, diag.CodeUnitStackDuplicate, "Duplicate path in a stack", "The %s %q at %s goes to the same directory.%s", first.Kind, first.Address(), first.At, hint))
 			continue
 		}
 		dirs[it.Dir] = it
@@ -280,16 +323,36 @@ func (c *evaluator) stackNode(e *evaluation, kind string) node {
 			continue
 		}
 		at := p.b.At
-		g := newGroup(p.e, &at)
-		d := &decoder{c: c.sub(c.leaf, false), n: &blockNode{p.e, p.b}, spec: p.b.Spec, name: p.b.Label}
-		if dir, ok := d.c.stackDir(p, d); ok {
-			g.put("path", valueNode{cty.StringVal(dir), p.e, &at})
+		if p.b.First("expansion") == nil {
+			n.put(p.b.Label, c.pathNode(p))
+			continue
 		}
-		c.merge(d.c)
-		n.put(p.b.Label, g)
+		all := &instances{newGroup(p.e, &at)}
+		for _, i := range c.instancesOf(p) {
+			all.put(i.i.key, c.pathNode(i))
+		}
+		n.put(p.b.Label, all)
 	}
 	return n
 }
+
+// pathNode is an item in unit.* or stack.*.
+func (c *evaluator) pathNode(p stackPart) node {
+	at := p.b.At
+	g := newGroup(p.e, &at)
+	d := &decoder{c: c.sub(c.leaf, false), n: &blockNode{p.e, p.b}, spec: p.b.Spec, name: p.b.Label}
+	if dir, ok := d.c.stackDir(p, d); ok {
+		g.put("path", valueNode{cty.StringVal(dir), p.e, &at})
+	}
+	c.merge(d.c)
+	return g
+}
+
+// instances is a block with an expansion in unit.* or stack.*.
+type instances struct{ *group }
+
+func (n *instances) open(*evaluator) node { return n }
+func (n *instances) numbered()            {}
 
 // stackConfig is a stack file as an object.
 type stackConfig struct{ e *evaluation }
@@ -312,7 +375,7 @@ func (n *stackConfig) keys(*evaluator) ([]string, bool) {
 	return names, true
 }
 
-func (n *stackConfig) child(_ *evaluator, key string) node {
+func (n *stackConfig) child(c *evaluator, key string) node {
 	switch key {
 	case "local":
 		if n.e.file().Root.First("locals") != nil {
@@ -325,14 +388,27 @@ func (n *stackConfig) child(_ *evaluator, key string) node {
 		}
 		g := newGroup(n.e, nil)
 		for _, b := range bs {
-			item := newGroup(n.e, &b.At)
-			item.put("name", valueNode{cty.StringVal(b.Label), n.e, &b.At})
-			for _, a := range b.Attrs {
-				item.put(a.Name, &exprNode{e: n.e, x: a.Expr, at: &a.At})
+			if b.First("expansion") == nil {
+				g.put(b.Label, stackBlockNode(stackPart{e: n.e, b: b}))
+				continue
 			}
-			g.put(b.Label, &plainNode{item})
+			all := &instances{newGroup(n.e, &b.At)}
+			for _, p := range c.instancesOf(stackPart{e: n.e, b: b}) {
+				all.put(p.i.key, stackBlockNode(p))
+			}
+			g.put(b.Label, all)
 		}
 		return g
 	}
 	return nil
+}
+
+// stackBlockNode is a unit or stack block as an object, as read_terragrunt_config returns it.
+func stackBlockNode(p stackPart) node {
+	item := newGroup(p.e, &p.b.At)
+	item.put("name", valueNode{cty.StringVal(p.b.Label), p.e, &p.b.At})
+	for _, a := range p.b.Attrs {
+		item.put(a.Name, &exprNode{e: p.e, x: a.Expr, at: &a.At})
+	}
+	return &plainNode{item}
 }

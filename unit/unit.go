@@ -120,7 +120,7 @@ func (u *Unit) Forget() {
 	u.e.fullCells.drop()
 	u.e.cache.mu.Lock()
 	defer u.e.cache.mu.Unlock()
-	u.e.cache.overlays, u.e.cache.placed, u.e.cache.importedBy = nil, nil, nil
+	u.e.cache.overlays, u.e.cache.placed, u.e.cache.importedBy, u.e.cache.instances = nil, nil, nil, nil
 }
 
 // ForgetFile also discards the parsed file of the unit. It keeps the text and parses it
@@ -357,7 +357,7 @@ func below(c *evaluator, n node) node {
 var baseLayer = &source.Layer{Kind: source.Base}
 
 func (u *Unit) layerOf(c *evaluator, e *evaluation) *source.Layer {
-	if e == nil || e == u.e {
+	if e = e.wholeFile(); e == nil || e == u.e {
 		return baseLayer
 	}
 	if l := u.layers(c)[e]; l != nil {

@@ -180,7 +180,14 @@ func (n *configNode) Block(sub *syntax.BlockSpec, raw node) node {
 	if n.style == renderStyle && sub.Leads && n.e.leaf != nil {
 		raw = &others{raw, n.e}
 	}
-	return &mapped{raw, func(label string, b node) node { return n.shaped(b, sub, label) }}
+	return &mapped{raw, func(c *evaluator, label string, b node) node {
+		if sub.Leads {
+			if x := c.expanded(b, n.e.base(), sub.Name, label, func(i *instance, b node) node { return n.shaped(b, sub, label+i.address().String()) }); x != nil {
+				return x
+			}
+		}
+		return n.shaped(b, sub, label)
+	}}
 }
 
 // others are the dependencies except those on the unit itself, which have no effect (rule
@@ -195,8 +202,11 @@ func (n *others) value(c *evaluator) cty.Value { return objectOf(c, n) }
 func (n *others) keys(c *evaluator) ([]string, bool) {
 	names, ok := n.node.keys(c)
 	return slices.DeleteFunc(slices.Clone(names), func(label string) bool {
-		d := &depNode{scope: n.leaf, label: label, raw: n.node.child(c, label)}
 		one := c.sub(n.leaf, false)
+		d, ok := one.dependency(n.leaf, label, n.node.child(c, label)).(*depNode)
+		if !ok {
+			return false
+		}
 		target, ok := d.target(one)
 		return ok && string(target) == n.leaf.id
 	}), ok

@@ -181,7 +181,7 @@ func (o *Options) UnitEnv(root string) unit.Env {
 
 // stacks returns the settings for generating stacks below the root.
 func (o *Options) stacks() stacks.Settings {
-	return stacks.Settings{Env: o.UnitEnv(o.Discovery.Root), SourceMap: o.Sources.Map, Fetch: o.Sources.Fetch, Whole: o.Discovery.Whole, Generated: o.Discovery.Generated, Overlay: o.Discovery.Overlay}
+	return stacks.Settings{Env: o.UnitEnv(o.Discovery.Root), SourceMap: o.Sources.Map, Fetch: o.Sources.Fetch, Whole: o.Discovery.Whole, Generated: o.Discovery.Generated, Empty: o.Discovery.Empty, Overlay: o.Discovery.Overlay}
 }
 
 func (o *Options) git() git.Repo {

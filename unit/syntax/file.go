@@ -242,8 +242,6 @@ func (r *reader) nativeBlock(in *hclsyntax.Block, b *Block) {
 		hint := ""
 		if b.Spec.Arg(in.Type) != nil {
 			hint = fmt.Sprintf(" Did you mean to define argument %q? If so, use the equals sign to assign it a value.", in.Type)
-		} else if in.Type == "expansion" {
-			hint = " Terragrunt 1.1.3 reserves them for an experiment. Write one " + b.Spec.Name + " block for each instance, or an environment file, whose module blocks know for_each."
 		} else if in.Type == "globals" {
 			hint = " To share values between units, write them as locals or inputs of one file, and merge it into the units with an import or include block."
 		} else if near := Nearest(in.Type, b.Spec.Names()); near != "" {

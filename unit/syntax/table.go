@@ -158,7 +158,7 @@ func unitBlocks() []*BlockSpec {
 				words("mock_outputs_allowed_terraform_commands").deepInclude(Appends),
 				str("mock_outputs_merge_strategy_with_state"),
 				boolean("mock_outputs_merge_with_state"),
-			}},
+			}, Blocks: []*BlockSpec{expansion()}},
 		{Name: "generate", Label: OneLabel, asAttr: true, Unnamed: true, Sorted: true, Merge: Merging{ByLabel, Merges, ByLabel, ByLabel}, Args: []ArgSpec{
 			str("path").need(),
 			str("if_exists").need(),
@@ -202,18 +202,27 @@ func unitBlocks() []*BlockSpec {
 	}
 }
 
+// expansion returns the row of the block that repeats another block.
+func expansion() *BlockSpec {
+	return &BlockSpec{Name: "expansion", asAttr: true, Showing: ShownIfSet, Args: []ArgSpec{
+		anything("for_each"),
+		number("count"),
+	}}
+}
+
 // stackLanguages returns the schemas of stack files.
 func stackLanguages(include, locals *BlockSpec) (stack, part *BlockSpec) {
 	item := func(name string) *BlockSpec {
 		return &BlockSpec{Name: name, Label: OneLabel, Args: []ArgSpec{
 			str("source").need(),
 			str("path").need(),
+			boolean("enabled"),
 			anything("values").private(),
 			boolean("no_dot_terragrunt_stack"),
 			boolean("no_validation"),
 			boolean("mutable"),
 			boolean("update_source_with_cas"),
-		}, Blocks: []*BlockSpec{{Name: "autoinclude", raw: true}}}
+		}, Blocks: []*BlockSpec{expansion(), {Name: "autoinclude", raw: true}}}
 	}
 	items := []*BlockSpec{item("unit"), item("stack")}
 	stack = &BlockSpec{Name: "stack file", Blocks: append(slices.Clone(items), include, locals)}

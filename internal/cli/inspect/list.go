@@ -28,8 +28,10 @@ func Commands() []command.Command {
 		DAGGraph(), Render(),
 		{Name: "estate", Synopsis: "Work on all units below the working directory", Usage: "check [options]", Help: "Works on all units below the working directory as a whole.", Prepare: command.Group},
 		Check(), Validate(),
-		{Name: "info", Synopsis: "Show the files, directories, role and program of a unit", Usage: "print [options]", Help: Info().Help, Prepare: command.Group},
+		{Name: "info", Synopsis: "Show the files, directories, role and program of a unit", Usage: "<print|strict list> [options]", Help: Info().Help, Prepare: command.Group},
 		Info(),
+		{Name: "info strict", Synopsis: "Show the strict controls", Usage: "list [options]", Help: strictList().Help, Prepare: command.Group},
+		strictList(),
 	}
 }
 
@@ -75,6 +77,10 @@ func (o *listOptions) settle(c *command.Call) (ok bool) {
 	}
 	if len(c.Args) > 0 {
 		c.UsageError("Too many command line arguments", "The command takes flags alone.")
+		return false
+	}
+	if words := strings.Fields(o.as); o.as != "" && (len(words) == 0 || strings.Trim(words[0], "abcdefghijklmnopqrstuvwxyz-") != "") {
+		c.UsageError("Invalid command", "--as (--queue-construct-as) must be a command.")
 		return false
 	}
 	units.WorkIn(c, o.units)

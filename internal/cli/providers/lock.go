@@ -33,6 +33,7 @@ the configuration.`,
 			fs := flag.Flags{
 				flag.Text(&o.fsMirror, "fs-mirror", "dir", "Take the packages from a filesystem mirror instead.").Completes(flag.Folders),
 				flag.Text(&o.netMirror, "net-mirror", "url", "Take the packages from a network mirror instead."),
+				flag.Text(&o.ociMirror, "oci-mirror", "template", "Take the packages from an OCI mirror instead: the address of a provider's repository, in which {hostname}, {namespace} and {type} stand for the parts of its source address."),
 				flag.List(&o.platforms, "platform", "os_arch", "The platform to get checksums for, such as linux_amd64; the current platform by default. May be repeated."),
 			}
 			return append(append(fs, o.json.Flags()...), flag.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
@@ -40,8 +41,8 @@ the configuration.`,
 					return 1
 				}
 				defer c.Report.Finish()
-				if o.fsMirror != "" && o.netMirror != "" {
-					return c.UsageError("Invalid installation method options", "The -fs-mirror and -net-mirror command line options are mutually-exclusive.")
+				if o.fsMirror != "" && o.netMirror != "" || o.ociMirror != "" && o.fsMirror+o.netMirror != "" {
+					return c.UsageError("Invalid installation method options", "The -fs-mirror, -net-mirror and -oci-mirror command line options are mutually-exclusive.")
 				}
 				o.only = c.Args
 				return c.Report.Status(lockProviders(ctx, c, o))
@@ -55,6 +56,7 @@ type providersLockOptions struct {
 	vars                []workdir.VarFlag
 	platforms           []string
 	fsMirror, netMirror string
+	ociMirror           string
 	only                []string // addresses of providers; empty means all
 }
 
@@ -161,7 +163,7 @@ func chosen(req install.Requirements, only []string) (install.Requirements, diag
 // mirror in the options.
 func originOptions(pl *workdir.Plugins, o *providersLockOptions) (install.Options, diag.List) {
 	out := pl.InstallOptions().DirectOnly()
-	if o.fsMirror == "" && o.netMirror == "" {
+	if o.fsMirror+o.netMirror+o.ociMirror == "" {
 		return out, nil
 	}
 	m := cliconfig.Method{Kind: cliconfig.FilesystemMirror, Location: o.fsMirror, Retries: -1}
@@ -171,6 +173,13 @@ func originOptions(pl *workdir.Plugins, o *providersLockOptions) (install.Option
 			return out, diag.Errorf(diag.CodeCLIMirrorUrl, nil, "Invalid network mirror URL", "The -net-mirror option requires a valid https: URL as the mirror base URL.")
 		}
 		m.Kind, m.Location = cliconfig.NetworkMirror, base
+	}
+	if o.ociMirror != "" {
+		var err error
+		if m.Template, err = cliconfig.ParseOCITemplate(o.ociMirror); err != nil {
+			return out, diag.Errorf(diag.CodeCLIMirrorUrl, nil, "Invalid OCI mirror URI template", "The -oci-mirror argument is not a valid template: %s.", err)
+		}
+		m.Kind = cliconfig.OCIMirror
 	}
 	out.Config.Installation = &cliconfig.Installation{Methods: []cliconfig.Method{m}}
 	return out, nil

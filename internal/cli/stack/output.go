@@ -14,7 +14,10 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
@@ -58,11 +61,32 @@ func runStackOutput(ctx context.Context, c *command.Call, f *unitflags.Flags, o 
 		return code
 	}
 	if len(c.Args) == 1 {
-		if ds := tree.keep(strings.Split(c.Arg(0), "."), c.Arg(0)); ds.HasErrors() {
+		if ds := tree.keep(outputPath(c.Arg(0)), c.Arg(0)); ds.HasErrors() {
 			return c.Fail(ds)
 		}
 	}
 	return writeOutputs(c, tree, format)
+}
+
+// outputPath returns the names in an argument, such as app["web"].role or shard[0].
+func outputPath(text string) []string {
+	ref, diags := hclsyntax.ParseTraversalAbs([]byte(text), "", hcl.InitialPos)
+	if diags.HasErrors() {
+		return strings.Split(text, ".")
+	}
+	var path []string
+	for _, step := range ref {
+		name := addr.StepName(step)
+		if i, ok := step.(hcl.TraverseIndex); ok {
+			key, err := convert.Convert(i.Key, cty.String)
+			if err != nil {
+				return strings.Split(text, ".")
+			}
+			name = key.AsString()
+		}
+		path = append(path, name)
+	}
+	return path
 }
 
 // stackOutputs reads the outputs of all stacks below the working directory.
@@ -112,7 +136,11 @@ func (t *outputTree) add(dir string, parts []estate.StackPart, all map[string]ma
 		if !p.Stack && excluded(p.Dir) {
 			continue
 		}
-		sub := &outputTree{name: p.Name}
+		sub, under := &outputTree{name: p.Name}, t
+		if p.Key != (addr.Key{}) {
+			key, _ := convert.Convert(p.Key.Value(), cty.String) // a number or a string
+			sub.name, under = key.AsString(), t.sub(p.Name)
+		}
 		if p.Stack {
 			sub.add(dir, p.Parts, all, excluded)
 		} else if rel, err := filepath.Rel(dir, p.Dir); err == nil {
@@ -121,9 +149,21 @@ func (t *outputTree) add(dir string, parts []estate.StackPart, all map[string]ma
 				sub.subs = append(sub.subs, &outputTree{name: name, value: outputs[name]})
 			}
 		}
-		t.subs = append(t.subs, sub)
+		under.subs = append(under.subs, sub)
 	}
-	slices.SortFunc(t.subs, func(a, b *outputTree) int { return strings.Compare(a.name, b.name) })
+	slices.SortStableFunc(t.subs, func(a, b *outputTree) int { return strings.Compare(a.name, b.name) })
+}
+
+// sub returns the part of that name. It adds the part if there is none.
+func (t *outputTree) sub(name string) *outputTree {
+	for _, s := range t.subs {
+		if s.name == name {
+			return s
+		}
+	}
+	s := &outputTree{name: name}
+	t.subs = append(t.subs, s)
+	return s
 }
 
 // keep removes all outputs except those at a path.
@@ -211,19 +251,23 @@ func (t *outputTree) json() (any, error) {
 
 // text writes the tree in the syntax of unit files. The caller must format it.
 func (t *outputTree) text(b *strings.Builder) {
+	name := t.name
+	if !hclsyntax.ValidIdentifier(name) {
+		name = addr.Quote(name)
+	}
 	switch {
 	case t.value == nil && len(t.subs) == 0:
-		b.WriteString(t.name + " = {}\n")
+		b.WriteString(name + " = {}\n")
 	case t.value == nil:
-		b.WriteString(t.name + " = {\n")
+		b.WriteString(name + " = {\n")
 		for _, s := range t.subs {
 			s.text(b)
 		}
 		b.WriteString("}\n")
 	case t.value.Sensitive:
-		b.WriteString(t.name + " = (sensitive value)\n")
+		b.WriteString(name + " = (sensitive value)\n")
 	default:
 		v, _ := t.value.Value.UnmarkDeep()
-		fmt.Fprintf(b, "%s = %s\n", t.name, hclwrite.TokensForValue(v).Bytes())
+		fmt.Fprintf(b, "%s = %s\n", name, hclwrite.TokensForValue(v).Bytes())
 	}
 }

@@ -116,13 +116,23 @@ func runStackGenerate(ctx context.Context, c *command.Call, f *unitflags.Flags) 
 		mu.Lock()
 		defer mu.Unlock()
 		made++
-		c.Report.Say(fmt.Sprintf("Generated %s %s in %s\n", it.Kind, it.Name, sys.RelativeTo(c.Dir, it.Dir)))
+		c.Report.Say(fmt.Sprintf("Generated %s %s in %s\n", it.Kind, it.Address(), sys.RelativeTo(c.Dir, it.Dir)))
+	}
+	var empty []string
+	o.Discovery.Empty = func(path string) {
+		mu.Lock()
+		defer mu.Unlock()
+		empty = append(empty, sys.RelativeTo(c.Dir, path))
 	}
 	if ds = append(ds, estate.GenerateStacks(ctx, o, c.Report.Set)...); len(ds) > 0 {
 		c.Report.Tell(ds)
 	}
 	if ds.HasErrors() {
 		return 1
+	}
+	if made == 0 && len(empty) > 0 {
+		c.Report.Say(fmt.Sprintf("Nothing to generate: every unit and stack in %s is disabled, or expands to no instances.\n", view.ShortList(empty)))
+		return 0
 	}
 	if made == 0 {
 		c.Report.Tell(diag.Warnf(diag.CodeCLINoStackFiles, nil, "No stack files found", "There is no file %s with units or stacks in it in %s or below it.", unit.StackName, c.Dir))

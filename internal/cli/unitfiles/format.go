@@ -69,7 +69,7 @@ format, and lists those that changed. Copies below .terragrunt-cache and
 				o.units.NoUse("hcl fmt", "filter parallelism")
 				c.Report.AboveStatus(o.units.WithoutEffect())
 				if o.stdin {
-					return formatInput(c)
+					return formatInput(c, o)
 				}
 				paths, ds := filesToFormat(c, o)
 				if ds.HasErrors() {
@@ -104,7 +104,8 @@ func formatted(set *source.Set, path string, text []byte) ([]byte, diag.List) {
 	return hclwrite.Format(text), nil
 }
 
-func formatInput(c *command.Call) int {
+// formatInput formats standard input. With --check or --diff it does not print the text.
+func formatInput(c *command.Call, o *formatOptions) int {
 	text, err := io.ReadAll(c.System.Stdin)
 	if err != nil {
 		return c.Fail(diag.Errorf(diag.CodeFilesRead, nil, "Failed to read from stdin", "%s.", err))
@@ -113,8 +114,25 @@ func formatInput(c *command.Call) int {
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	_, _ = c.Stdout.Write(out)
+	if !o.check && !o.diff {
+		_, _ = c.Stdout.Write(out)
+		return 0
+	}
+	if bytes.Equal(out, text) {
+		return 0
+	}
+	if o.diff {
+		_, _ = io.WriteString(c.Stdout, (&migrate.Change{Path: "stdin", Before: text, After: out}).Diff())
+	}
+	if o.check {
+		return c.Fail(needsFormatting("stdin"))
+	}
 	return 0
+}
+
+// needsFormatting returns the error of --check for a file that is not in canonical form.
+func needsFormatting(path string) diag.List {
+	return diag.Errorf(diag.CodeCLIFormat, nil, "File needs formatting", "The file %s needs formatting.", path)
 }
 
 // filesToFormat returns the *.hcl files below the working directory, except copies that a run
@@ -182,7 +200,7 @@ func format(c *command.Call, o *formatOptions, paths []string) int {
 			fmt.Fprint(c.Stdout, r.change.Diff())
 		}
 		if o.check {
-			ds = append(ds, diag.Errorf(diag.CodeCLIFormat, nil, "File needs formatting", "The file %s needs formatting.", r.change.Path)...)
+			ds = append(ds, needsFormatting(r.change.Path)...)
 			continue
 		}
 		if err := atomicfile.Rewrite(paths[i], r.change.After); err != nil {

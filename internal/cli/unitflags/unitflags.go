@@ -68,7 +68,7 @@ func (f *Flags) noEnv(x flag.Flag) flag.Flag {
 
 // noteOld records a flag as deprecated if a strict control has its name.
 func (f *Flags) noteOld(name string) {
-	if strings.Contains(" "+strictControls+" ", " "+name+" ") {
+	if isControl(name) {
 		f.Old = append(f.Old, name+" --"+name)
 	}
 }
@@ -281,8 +281,14 @@ func (f *Flags) check() error {
 		return errors.New("--discovery-boundary requires the experiment bounded-discovery to be enabled: add --experiment bounded-discovery")
 	}
 	for _, name := range f.StrictNames {
-		if !slices.Contains(strings.Fields(strictControls), name) {
-			return fmt.Errorf("invalid value %q for flag --strict-control: there is no such control; there are %s", name, strings.Join(strings.Fields(strictControls), ", "))
+		if !isControl(name) {
+			var names []string
+			for _, s := range StrictControls() {
+				if !s.Completed {
+					names = append(names, s.Name)
+				}
+			}
+			return fmt.Errorf("invalid value %q for flag --strict-control: there is no such control; there are %s", name, strings.Join(names, ", "))
 		}
 	}
 	for _, old := range f.Old {
@@ -299,15 +305,10 @@ func (f *Flags) Log() unitlog.Settings {
 	return unitlog.Settings{Level: f.LogLevel, Format: f.LogFormat, Custom: f.LogCustom, Off: f.LogOff, AbsPaths: f.AbsPaths, Forward: f.Forward}
 }
 
-// Names of the experiments and strict controls of Terragrunt 1.1.3.
-const (
-	experiments = "azure-backend block-iteration bounded-discovery browse-tui catalog-format deep-merge dependency-fetch-output-from-state " +
-		"hook-context-env iac-engine mutable-generate oci optional-dependency-outputs optional-hooks otel-logs profiling slow-task-reporting symlinks version-attribute " +
-		"auto-provider-cache-dir cas catalog-redesign cli-redesign dag-queue-display filter-flag mark-many-as-read opt-out-auth report runner-pool stack-dependencies stacks"
-	strictControls = "bare-include cli-redesign default-commands deprecated-commands deprecated-configs deprecated-env-vars deprecated-flags deprecated-hidden-flag " +
-		"disable-command-validation disable-dependent-modules fast-copy legacy-gcs-public-prefix legacy-internal-tflint legacy-logs no-destroy-dependencies-check " +
-		"optional-hooks queue-exclude-external queue-strict-include root-terragrunt-hcl terragrunt-prefix-env-vars terragrunt-prefix-flags units-that-include"
-)
+// Names of the experiments of Terragrunt 1.1.3.
+const experiments = "azure-backend block-iteration bounded-discovery browse-tui catalog-format deep-merge dependency-fetch-output-from-state " +
+	"hook-context-env iac-engine mutable-generate oci optional-dependency-outputs optional-hooks otel-logs profiling slow-task-reporting symlinks version-attribute " +
+	"auto-provider-cache-dir cas catalog-redesign cli-redesign dag-queue-display filter-flag mark-many-as-read opt-out-auth report runner-pool stack-dependencies stacks"
 
 // FeatureMap returns the values of --feature by name.
 func (f *Flags) FeatureMap() (map[string]string, error) { return Pairs("feature", f.Features) }

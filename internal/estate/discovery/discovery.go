@@ -60,6 +60,9 @@ type Settings struct {
 	Overlay *stacks.Overlay
 	// Generated is called for each generated unit and stack. It may be nil.
 	Generated func(*unit.StackItem)
+	// Empty is called for each stack file whose units and stacks are all disabled, or expand to
+	// none. It may be nil.
+	Empty func(path string)
 	// DependentsIn is the directory in which filters search for dependents of units. "" means the
 	// git repository that contains the root.
 	DependentsIn string
@@ -227,7 +230,7 @@ func (f *finder) find(ctx context.Context, queries []filter.Query) (ds diag.List
 		return append(ds, more...)
 	}
 	ds = slices.Concat(ds, more, found.clashes(f.s.Lenient))
-	f.noteStacks(found)
+	f.noteStacks(ctx, found)
 	names := f.s.NamesAlone && !looksInside(queries)
 	switch {
 	case names:
@@ -285,12 +288,12 @@ func ended(s *telemetry.Span, ds diag.List) {
 }
 
 // noteStacks records the stack files, and the stack files without generated units.
-func (f *finder) noteStacks(in finding) {
+func (f *finder) noteStacks(ctx context.Context, in finding) {
 	for _, s := range in.stacks {
 		f.Stacks = append(f.Stacks, f.Name(filepath.Dir(s)))
 		dir := filepath.Dir(s) + string(filepath.Separator)
 		i, _ := slices.BinarySearch(in.units, dir)
-		if i < len(in.units) && strings.HasPrefix(in.units[i], dir) || f.incomplete[filepath.Dir(s)] {
+		if i < len(in.units) && strings.HasPrefix(in.units[i], dir) || f.incomplete[filepath.Dir(s)] || f.declaresNone(ctx, s) {
 			continue
 		}
 		m := &diag.Message{
@@ -302,6 +305,18 @@ func (f *finder) noteStacks(in finding) {
 		}
 		f.Ungenerated = append(f.Ungenerated, m)
 	}
+}
+
+// declaresNone reports whether all units and stacks of a stack file are disabled, or expand to
+// none.
+func (f *finder) declaresNone(ctx context.Context, path string) bool {
+	t := f.loader.Task(ctx)
+	st, ds := f.loader.Stack(t, path)
+	if st == nil || ds.HasErrors() || !st.Declares(t) {
+		return false
+	}
+	items, ds := st.Items(t)
+	return len(items) == 0 && !ds.HasErrors()
 }
 
 // WithoutIncomplete removes errors about missing dependencies that an invalid stack file would

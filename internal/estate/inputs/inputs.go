@@ -96,14 +96,47 @@ func ForVariable(v *config.Variable, val cty.Value, at *source.Range, layer *sou
 	case v.Literal && (v.Type == cty.DynamicPseudoType || v.Type == cty.String) && !bare.Type().IsPrimitiveType():
 		return jsonText(v, in)
 	case !v.Literal && bare.Type() == cty.String && diag.TooDeep("", []byte(bare.AsString())) == nil:
-		x, diags := hclsyntax.ParseExpression([]byte(bare.AsString()), "<value for var."+v.Name+">", hcl.InitialPos)
+		parsed, why := parseText(bare.AsString())
+		if why != "" {
+			why = fmt.Sprintf(" Since the variable is not a string, Terrace reads this text as an expression, and that fails: %s.", why)
+			return in, fits(v, in, why)
+		}
+		in.Value = parsed.WithMarks(marks)
+	}
+	return in, fits(v, in, "")
+}
+
+// parseText returns the value of a text that is passed to a variable that is not a string. A
+// sequence ${…} in the text has no variables that it could refer to, so it stands for itself.
+// why is the reason if the text is not an expression.
+func parseText(text string) (v cty.Value, why string) {
+	escaped := escape(text, '$')
+	for i, one := range []string{escaped, text, escape(escaped, '%')} {
+		x, diags := hclsyntax.ParseExpression([]byte(one), "", hcl.InitialPos)
 		if !diags.HasErrors() {
-			if parsed, diags := x.Value(nil); !diags.HasErrors() {
-				in.Value = parsed.WithMarks(marks)
-			}
+			v, diags = x.Value(nil)
+		}
+		if !diags.HasErrors() {
+			return v, ""
+		}
+		if i == 0 {
+			why = diags.Errs()[0].(*hcl.Diagnostic).Summary //nolint:errorlint,forcetypeassert // Errs wraps nothing
 		}
 	}
-	return in, fits(v, in)
+	return cty.DynamicVal, why
+}
+
+// escape doubles the sign that begins each sequence such as ${ in a text, unless it is already
+// doubled.
+func escape(text string, sign byte) string {
+	var b strings.Builder
+	for i := range len(text) {
+		if text[i] == sign && i+1 < len(text) && text[i+1] == '{' && (i == 0 || text[i-1] != sign) {
+			b.WriteByte(sign)
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
 }
 
 // structural returns an input for a variable whose type is not primitive, with the types that
@@ -152,8 +185,9 @@ func jsonText(v *config.Variable, in engine.InputValue) (engine.InputValue, diag
 	return in, ds
 }
 
-// fits returns an error if the value cannot be converted to the variable's type.
-func fits(v *config.Variable, in engine.InputValue) diag.List {
+// fits returns an error if the value cannot be converted to the variable's type. why is the
+// reason why a text was not parsed, as a sentence, or "".
+func fits(v *config.Variable, in engine.InputValue, why string) diag.List {
 	if v.Type == cty.NilType {
 		return nil
 	}
@@ -165,7 +199,7 @@ func fits(v *config.Variable, in engine.InputValue) diag.List {
 	if err == nil {
 		return nil
 	}
-	return diag.Errorf(diag.CodeEstateInputType, in.At, "Invalid value for input variable", "The input %q does not fit the type of the module's variable: %s.", v.Name, describe(err)).Note(&v.At, "the variable is declared here")
+	return diag.Errorf(diag.CodeEstateInputType, in.At, "Invalid value for input variable", "The input %q does not fit the type of the module's variable: %s.%s", v.Name, describe(err), why).Note(&v.At, "the variable is declared here")
 }
 
 func describe(err error) string {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
@@ -15,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
 )
 
 // A Reader returns the outputs of dependencies to unit files. Its methods may be called
@@ -125,7 +127,7 @@ func (r *Reader) has(dir string) bool {
 }
 
 func (r *Reader) parts(t *demand.Task, parts []stacks.Part, at source.Range) (v cty.Value, some bool, ds diag.List) {
-	m := map[string]cty.Value{}
+	m, instances := map[string]cty.Value{}, map[string]map[string]cty.Value{} // instances are by name and key
 	for _, p := range parts {
 		var v cty.Value
 		var ok bool
@@ -133,15 +135,27 @@ func (r *Reader) parts(t *demand.Task, parts []stacks.Part, at source.Range) (v 
 		if p.Stack {
 			v, ok, more = r.parts(t, p.Parts, at)
 		} else if !r.has(p.Dir) {
-			more = stacks.Invalid("Stack not generated", "The unit %q of the stack that the outputs are of is not at %s, so it has none. Run \"stack generate\" in the stack's directory.", p.Name, p.Dir).Under(&at).AsWarnings()
+			more = stacks.Invalid("Stack not generated", "The unit %q of the stack that the outputs are of is not at %s, so it has none. Run \"stack generate\" in the stack's directory.", p.Address(), p.Dir).Under(&at).AsWarnings()
 		} else {
 			v, ok, more = r.Get(t, p.Dir, at)
 		}
 		ds = append(ds, more...)
-		if ok {
-			m[p.Name] = v
-			some = true
+		if !ok {
+			continue
 		}
+		some = true
+		if p.Key == (addr.Key{}) {
+			m[p.Name] = v
+			continue
+		}
+		if instances[p.Name] == nil {
+			instances[p.Name] = map[string]cty.Value{}
+		}
+		key, _ := convert.Convert(p.Key.Value(), cty.String) // a number or a string
+		instances[p.Name][key.AsString()] = v
+	}
+	for name, all := range instances {
+		m[name] = cty.ObjectVal(all)
 	}
 	return cty.ObjectVal(m), some, ds
 }

@@ -75,6 +75,36 @@ func patterns(texts []string, what string, at source.Range) ([]Pattern, diag.Lis
 // OCIRepo is the template of the repository address of providers in an OCI mirror.
 type OCIRepo struct{ expr hclsyntax.Expression }
 
+// ParseOCITemplate parses a URI template, such as example.com/{namespace}/{type}. The names are
+// hostname, namespace and type.
+func ParseOCITemplate(text string) (*OCIRepo, error) {
+	var b strings.Builder
+	for rest := text; rest != ""; {
+		before, after, ok := strings.Cut(rest, "{")
+		if strings.ContainsAny(before, "}$%") {
+			return nil, fmt.Errorf("the template contains a character that no address has")
+		}
+		b.WriteString(before)
+		if !ok {
+			break
+		}
+		name, more, closed := strings.Cut(after, "}")
+		switch {
+		case !closed:
+			return nil, fmt.Errorf("a { is not closed")
+		case name != "hostname" && name != "namespace" && name != "type":
+			return nil, fmt.Errorf("{%s} is not available, only {hostname}, {namespace} and {type} are", name)
+		}
+		b.WriteString("${" + name + "}")
+		rest = more
+	}
+	expr, hds := hclsyntax.ParseTemplate([]byte(b.String()), "", hcl.InitialPos)
+	if hds.HasErrors() {
+		return nil, hds
+	}
+	return &OCIRepo{expr}, nil
+}
+
 // Repository returns the host and the path of a provider's repository.
 func (t *OCIRepo) Repository(p addr.Provider) (host, path string, err error) {
 	v, hds := t.expr.Value(&hcl.EvalContext{Variables: map[string]cty.Value{

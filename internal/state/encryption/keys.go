@@ -25,7 +25,7 @@ import (
 // kinds returns the kinds of key providers.
 func kinds() map[string]kind {
 	aws := awsargs.Attributes()
-	aws["kms_key_id"], aws["key_spec"] = cty.String, cty.String
+	aws["kms_key_id"], aws["key_spec"], aws["encryption_context"] = cty.String, cty.String, cty.Map(cty.String)
 	aws["endpoints"] = cty.Object(map[string]cty.Type{"iam": cty.String, "sts": cty.String})
 	return map[string]kind{
 		"pbkdf2": {&schema.Block{Attributes: backend.Optional(map[string]cty.Type{
@@ -37,9 +37,11 @@ func kinds() map[string]kind {
 		"gcp_kms": {&schema.Block{Attributes: backend.Optional(map[string]cty.Type{
 			"kms_encryption_key": cty.String, "key_length": cty.Number, "credentials": cty.String, "access_token": cty.String,
 			"impersonate_service_account": cty.String, "impersonate_service_account_delegates": cty.List(cty.String),
+			"additional_authenticated_data": cty.String,
 		})}, nil},
 		"openbao": {&schema.Block{Attributes: backend.Optional(map[string]cty.Type{
 			"key_name": cty.String, "address": cty.String, "token": cty.String, "key_length": cty.Number, "transit_engine_path": cty.String,
+			"associated_data": cty.String,
 		})}, nil},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 // https://docs.aws.amazon.com/kms/latest/APIReference/
 type awsKMS struct {
 	key, spec string
+	context   map[string]string // the encryption context; nil means none
 	session   func(ctx context.Context) (*aws.Session, error)
 	s         backend.Services
 }
@@ -42,7 +44,7 @@ func newAWS(a *backend.Args, s backend.Services) *awsKMS {
 	if e := a.Block("endpoints"); e != nil {
 		o.STSEndpoint = e.String("sts", o.STSEndpoint)
 	}
-	p := &awsKMS{key: a.Required("kms_key_id"), spec: a.Required("key_spec"), s: s}
+	p := &awsKMS{key: a.Required("kms_key_id"), spec: a.Required("key_spec"), context: a.Map("encryption_context"), s: s}
 	switch p.spec {
 	case "AES_256", "AES_128", "":
 	default:
@@ -86,9 +88,17 @@ func (p *awsKMS) call(ctx context.Context, operation string, in, out any) error 
 	return json.Unmarshal(resp.Body, out)
 }
 
+// with adds the encryption context to a request.
+func (p *awsKMS) with(in map[string]any) map[string]any {
+	if len(p.context) > 0 {
+		in["EncryptionContext"] = p.context
+	}
+	return in
+}
+
 func (p *awsKMS) fresh(ctx context.Context, _ []byte) ([]byte, any, error) {
 	var out struct{ CiphertextBlob, Plaintext []byte }
-	err := p.call(ctx, "GenerateDataKey", map[string]string{"KeyId": p.key, "KeySpec": p.spec}, &out)
+	err := p.call(ctx, "GenerateDataKey", p.with(map[string]any{"KeyId": p.key, "KeySpec": p.spec}), &out)
 	return out.Plaintext, awsMeta{out.CiphertextBlob}, err
 }
 
@@ -98,13 +108,14 @@ func (p *awsKMS) again(ctx context.Context, meta, _ []byte) ([]byte, error) {
 		return nil, errors.New("the metadata cannot be read")
 	}
 	var out struct{ Plaintext []byte }
-	err := p.call(ctx, "Decrypt", map[string]any{"KeyId": p.key, "CiphertextBlob": m.Ciphertext}, &out)
+	err := p.call(ctx, "Decrypt", p.with(map[string]any{"KeyId": p.key, "CiphertextBlob": m.Ciphertext}), &out)
 	return out.Plaintext, err
 }
 
 // An openBao gets data keys from the transit engine of OpenBao or Vault.
 type openBao struct {
 	address, token, namespace, path, key string
+	associated                           []byte // authenticated with each key; empty means none
 	length                               int
 	client                               rest.Client
 }
@@ -119,6 +130,7 @@ func newOpenBao(a *backend.Args, s backend.Services) *openBao {
 		key: a.Required("key_name"), address: strings.TrimSuffix(a.String("address", "https://127.0.0.1:8200", "BAO_ADDR", "VAULT_ADDR"), "/"),
 		token: a.String("token", "", "BAO_TOKEN", "VAULT_TOKEN"), namespace: a.String("", "", "BAO_NAMESPACE", "VAULT_NAMESPACE"),
 		path: strings.Trim(a.String("transit_engine_path", "/transit"), "/"), length: a.Int("key_length", 32),
+		associated: base64Argument(a, "associated_data"),
 	}
 	switch p.length {
 	case 16, 32, 64:
@@ -166,9 +178,26 @@ type baoAnswer struct {
 	} `json:"data"`
 }
 
+// with adds the associated data to a request.
+func (p *openBao) with(in map[string]any) map[string]any {
+	if len(p.associated) > 0 {
+		in["associated_data"] = p.associated
+	}
+	return in
+}
+
+// base64Argument returns the bytes of an argument in base64, or nil if it is not set.
+func base64Argument(a *backend.Args, name string) []byte {
+	b, err := base64.StdEncoding.DecodeString(a.String(name, ""))
+	if err != nil {
+		a.Fail(name, "The argument %q must be in base64, as base64encode returns it", name)
+	}
+	return b
+}
+
 func (p *openBao) fresh(ctx context.Context, _ []byte) ([]byte, any, error) {
 	var out baoAnswer
-	err := p.call(ctx, "datakey/plaintext/"+p.key, map[string]int{"bits": 8 * p.length}, &out)
+	err := p.call(ctx, "datakey/plaintext/"+p.key, p.with(map[string]any{"bits": 8 * p.length}), &out)
 	return out.Data.Plaintext, baoMeta{[]byte(out.Data.Ciphertext)}, err
 }
 
@@ -178,7 +207,7 @@ func (p *openBao) again(ctx context.Context, meta, _ []byte) ([]byte, error) {
 		return nil, errors.New("the metadata cannot be read")
 	}
 	var out baoAnswer
-	err := p.call(ctx, "decrypt/"+p.key, map[string]string{"ciphertext": string(m.Ciphertext)}, &out)
+	err := p.call(ctx, "decrypt/"+p.key, p.with(map[string]any{"ciphertext": string(m.Ciphertext)}), &out)
 	return out.Data.Plaintext, err
 }
 
@@ -186,6 +215,7 @@ func (p *openBao) again(ctx context.Context, meta, _ []byte) ([]byte, error) {
 type gcpKMS struct {
 	key    string
 	length int
+	aad    []byte // additional authenticated data; empty means none
 	where  string
 	client rest.Client
 }
@@ -202,7 +232,7 @@ func newGCP(a *backend.Args, s backend.Services) *gcpKMS {
 		Delegates:   a.Strings("impersonate_service_account_delegates"),
 		Scopes:      []string{"https://www.googleapis.com/auth/cloud-platform"},
 	}
-	p := &gcpKMS{key: a.Required("kms_encryption_key"), length: a.Int("key_length", 0)}
+	p := &gcpKMS{key: a.Required("kms_encryption_key"), length: a.Int("key_length", 0), aad: base64Argument(a, "additional_authenticated_data")}
 	if p.length < 1 || p.length > 1024 {
 		a.Fail("key_length", "The argument %q is required: a number of bytes from 1 to 1024", "key_length")
 	}
@@ -228,11 +258,20 @@ func (p *gcpKMS) call(ctx context.Context, method, permission string, in, out an
 	return json.Unmarshal(resp.Body, out)
 }
 
+// with returns a request with the additional authenticated data.
+func (p *gcpKMS) with(name string, value []byte) map[string][]byte {
+	in := map[string][]byte{name: value}
+	if len(p.aad) > 0 {
+		in["additionalAuthenticatedData"] = p.aad
+	}
+	return in
+}
+
 func (p *gcpKMS) fresh(ctx context.Context, _ []byte) ([]byte, any, error) {
 	key := make([]byte, p.length)
 	rand.Read(key) // never fails
 	var out struct{ Ciphertext []byte }
-	err := p.call(ctx, "encrypt", "useToEncrypt", map[string][]byte{"plaintext": key}, &out)
+	err := p.call(ctx, "encrypt", "useToEncrypt", p.with("plaintext", key), &out)
 	return key, gcpMeta{out.Ciphertext}, err
 }
 
@@ -242,6 +281,6 @@ func (p *gcpKMS) again(ctx context.Context, meta, _ []byte) ([]byte, error) {
 		return nil, errors.New("the metadata cannot be read")
 	}
 	var out struct{ Plaintext []byte }
-	err := p.call(ctx, "decrypt", "useToDecrypt", map[string][]byte{"ciphertext": m.Ciphertext}, &out)
+	err := p.call(ctx, "decrypt", "useToDecrypt", p.with("ciphertext", m.Ciphertext), &out)
 	return out.Plaintext, err
 }

@@ -65,6 +65,55 @@ func keyServices(t *testing.T) map[string]keyService {
 	}
 }
 
+// authenticated are arguments whose values the services bind to the keys.
+var authenticated = map[string][2]string{
+	"aws_kms": {`encryption_context = { team = "a", env = "b" }`, `encryption_context = { team = "a" }`},
+	"openbao": {`associated_data = "YQ=="`, `associated_data = "Yg=="`},
+	"gcp_kms": {`additional_authenticated_data = "YQ=="`, `additional_authenticated_data = "Yg=="`},
+}
+
+// A key is only recovered with the authenticated data with which it was made.
+func TestAuthenticatedData(t *testing.T) {
+	for name, s := range keyServices(t) {
+		args, ok := authenticated[name]
+		if !ok {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			with := services(t, t.TempDir())
+			with.Env = s.env
+			if s.tunnel != nil {
+				with.Transport = s.tunnel.Transport(t)
+			}
+			config := func(arg string) string {
+				return strings.Replace(s.config, `"k" {`, "\"k\" {\n  "+arg, 1)
+			}
+			plain := []byte(`{"version":4,"serial":1,"lineage":"l"}`)
+			sealed, err := sealed0(parse(t, config(args[0]), with).State(ctx), plain, 1, "l")
+			if err != nil {
+				t.Fatal(err)
+			}
+			with.Shared = nil // another process
+			if back, _, err := opened(parse(t, config(args[0]), with).State(ctx), sealed); err != nil || !bytes.Equal(back, plain) {
+				t.Errorf("%s %v", back, err)
+			}
+			for _, other := range []string{args[1], ""} {
+				with.Shared = nil
+				if _, _, err := opened(parse(t, config(other), with).State(ctx), sealed); err == nil {
+					t.Errorf("opened with %q", other)
+				}
+			}
+			if name == "aws_kms" {
+				return
+			}
+			wrong := strings.Replace(args[0], "YQ==", "%", 1)
+			if _, ds := Parse(nil, config(wrong), static, with); !ds.HasErrors() || !strings.Contains(ds.Err().Error(), "must be in base64") {
+				t.Errorf("%v", ds.Err())
+			}
+		})
+	}
+}
+
 // Content that was sealed with a service's key can be opened by another process after the key
 // was rotated. Without the permission, the error names it.
 func TestServices(t *testing.T) {

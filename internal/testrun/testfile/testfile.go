@@ -436,10 +436,14 @@ func (p *parser) override(all []*Override, b *hcl.Block) []*Override {
 		return all
 	}
 	at := a.Expr.Range()
-	ref, diags := hcl.AbsTraversalForExpr(a.Expr)
-	p.hcl(diags)
-	if diags.HasErrors() {
-		return all
+	ref, ok := anyInstance(a.Expr)
+	if !ok {
+		var diags hcl.Diagnostics
+		ref, diags = hcl.AbsTraversalForExpr(a.Expr)
+		p.hcl(diags)
+		if diags.HasErrors() {
+			return all
+		}
 	}
 	t, err := addr.TargetFromTraversal(ref)
 	if err != nil {
@@ -462,6 +466,26 @@ func (p *parser) override(all []*Override, b *hcl.Block) []*Override {
 		return append(all, o)
 	}
 	return all
+}
+
+// anyInstance returns the address in an expression with [*], as in module.m[*].terraform_data.r[0],
+// without these steps. Such a step means all instances, as an address without a key does. ok is
+// false for other expressions.
+func anyInstance(x hcl.Expression) (ref hcl.Traversal, ok bool) {
+	switch x := x.(type) {
+	case *hclsyntax.ScopeTraversalExpr:
+		return x.Traversal, true
+	case *hclsyntax.AnonSymbolExpr: // the element that a splat is about
+		return nil, true
+	case *hclsyntax.RelativeTraversalExpr:
+		ref, ok = anyInstance(x.Source)
+		return append(slices.Clone(ref), x.Traversal...), ok
+	case *hclsyntax.SplatExpr:
+		ref, ok = anyInstance(x.Source)
+		each, more := anyInstance(x.Each)
+		return append(slices.Clone(ref), each...), ok && more
+	}
+	return nil, false
 }
 
 // single is override for blocks of one scope. Two blocks with the same target are an error, since

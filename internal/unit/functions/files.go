@@ -96,6 +96,20 @@ func AbsPath(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
+// Near returns the absolute path for a path in a file. A relative path is resolved from the
+// directory of the file. If nothing is there, and the unit that includes the file has the path,
+// it is resolved from the unit, as before Terragrunt 1.1.4.
+func (f *Files) Near(file, unit, path string) string {
+	near := AbsPath(file, path)
+	if file == unit || f.Exists(near) {
+		return near
+	}
+	if far := AbsPath(unit, path); f.Exists(far) {
+		return far
+	}
+	return near
+}
+
 // lookupFile returns the functions that read files or mark them as read, or nil.
 func lookupFile(name string) *definition {
 	s := cty.String
@@ -127,7 +141,7 @@ func (k *call) readConfig() function.Function {
 
 // readTfvars implements read_tfvars_file: it returns the variables of a file as JSON text.
 func (k *call) readTfvars(args []string) (cty.Value, error) {
-	path := AbsPath(k.Dir(), args[0])
+	path := k.Files.Near(k.FileDir(), k.Dir(), args[0])
 	text, err := k.ReadFile(path)
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("cannot read %s: %s", path, plainError(err))
@@ -170,7 +184,7 @@ func unreadable(text []byte, diags hcl.Diagnostics) error {
 }
 
 func (k *call) markRead(args []string) (cty.Value, error) {
-	path := AbsPath(k.Dir(), args[0])
+	path := k.Files.Near(k.FileDir(), k.Dir(), args[0])
 	k.Reads(path)
 	return cty.StringVal(args[0]), nil
 }

@@ -30,6 +30,9 @@ type CallSite interface {
 	// Dir returns the directory that get_terragrunt_dir() returns, and from which relative
 	// paths are resolved.
 	Dir() string
+	// FileDir returns the directory of the file that contains the expression. It differs from
+	// Dir in an included file.
+	FileDir() string
 	// Task returns the calling task of evaluation.
 	Task() *demand.Task
 	// Leaf returns the directory of the evaluated unit. ok is false while values are

@@ -170,7 +170,7 @@ words:
 
 // sops implements sops_decrypt_file, with the user's sops program.
 func (k *call) sops(args []string) (cty.Value, error) {
-	path := AbsPath(k.Dir(), args[0])
+	path := k.Files.Near(k.FileDir(), k.Dir(), args[0])
 	if !k.Files.Exists(path) {
 		return cty.NilVal, fmt.Errorf("there is no file %s", path)
 	}

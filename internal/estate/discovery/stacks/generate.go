@@ -39,6 +39,9 @@ type Settings struct {
 	Fetch     func(ctx context.Context, src string) (dir string, ds diag.List)
 	Whole     bool                  // everything without errors is generated, so that a check can cover it
 	Generated func(*unit.StackItem) // called for each generated unit and stack; may be nil
+	// Empty is called for each stack file whose units and stacks are all disabled, or expand to
+	// none. It may be nil.
+	Empty func(path string)
 	// Overlay, if not nil, receives the generated units, and nothing is written to disk. Env must
 	// read files through it.
 	Overlay *Overlay
@@ -116,7 +119,13 @@ func (g *generator) level(ctx context.Context, paths []string) diag.List {
 			return result{ds: ds}
 		}
 		items, more := st.Items(t)
-		if ds = append(ds, more...); len(items) == 0 && !ds.HasErrors() {
+		switch ds = append(ds, more...); {
+		case len(items) > 0 || ds.HasErrors():
+		case st.Declares(t):
+			if g.s.Empty != nil {
+				g.s.Empty(paths[i])
+			}
+		default:
 			ds = append(ds, Invalid("Empty stack", "The stack file %s has no unit and no stack block.", paths[i])...)
 		}
 		return result{items, ds}
@@ -163,14 +172,14 @@ func (g *generator) item(ctx context.Context, it *unit.StackItem) diag.List {
 		return ds
 	}
 	if err := g.write(from, it); err != nil {
-		return append(ds, Invalid("Failed to generate from a stack", "The %s %q cannot be made in %s: %s.", it.Kind, it.Name, it.Dir, err).Under(&it.At)...)
+		return append(ds, Invalid("Failed to generate from a stack", "The %s %q cannot be made in %s: %s.", it.Kind, it.Address(), it.Dir, err).Under(&it.At)...)
 	}
 	want := unit.DefaultName
 	if it.Kind == "stack" {
 		want = unit.StackName
 	}
 	if _, err := g.s.Overlay.Stat(filepath.Join(it.Dir, want)); err != nil && it.Validate {
-		return append(ds, Invalid("Not a "+it.Kind, "The source %q of the %s %q holds no file %s. Set no_validation if that is meant.", it.Source, it.Kind, it.Name, want).Under(&it.At)...)
+		return append(ds, Invalid("Not a "+it.Kind, "The source %q of the %s %q holds no file %s. Set no_validation if that is meant.", it.Source, it.Kind, it.Address(), want).Under(&it.At)...)
 	}
 	return ds
 }
@@ -186,7 +195,7 @@ func (g *generator) sourceDir(ctx context.Context, it *unit.StackItem) (string, 
 		}
 		dir = filepath.Join(dir, filepath.FromSlash(sub))
 		if dir = g.s.Overlay.Locate(dir); !isDir(dir) {
-			return "", Invalid("Source of a stack not found", "The source of the %s %q, %q, leads to %s, which is not a directory.", it.Kind, it.Name, it.Source, dir).Under(&it.At)
+			return "", Invalid("Source of a stack not found", "The source of the %s %q, %q, leads to %s, which is not a directory.", it.Kind, it.Address(), it.Source, dir).Under(&it.At)
 		}
 		return dir, nil
 	}

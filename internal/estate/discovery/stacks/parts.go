@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/parallel"
@@ -16,11 +17,15 @@ import (
 // A Part is a unit or a stack of a stack file, with the directory in which it is generated.
 type Part struct {
 	Name  string
+	Key   addr.Key // of an instance of a block with an expansion; the zero Key without one
 	Dir   string
 	Stack bool
 	Parts []Part // parts of a stack
 	At    source.Range
 }
+
+// Address returns the name of the part, with the key of an instance.
+func (p *Part) Address() string { return p.Name + p.Key.String() }
 
 // parts returns the parts of the stack file in dir, and of the stacks generated from it.
 func parts(t *demand.Task, l *unit.Loader, dir string, depth int) ([]Part, diag.List) {
@@ -34,7 +39,7 @@ func parts(t *demand.Task, l *unit.Loader, dir string, depth int) ([]Part, diag.
 	items, ds := st.Items(t)
 	var out []Part
 	for _, it := range items {
-		p := Part{Name: it.Name, Dir: it.Dir, Stack: it.Kind == "stack", At: it.At}
+		p := Part{Name: it.Name, Key: it.Key, Dir: it.Dir, Stack: it.Kind == "stack", At: it.At}
 		if p.Stack && Is(l, it.Dir) {
 			var more diag.List
 			p.Parts, more = parts(t, l, it.Dir, depth+1)
@@ -81,15 +86,15 @@ func All(t *demand.Task, l *unit.Loader, dirs []string) ([]Part, diag.List) {
 		}
 		for j := range list {
 			p := &list[j]
-			if first := seen[p.Name]; first != nil {
-				ds = append(ds, Invalid("Several stacks with one name", "%q is a part of the stack at %s too, so their outputs could not be distinguished. Run the command in the directory of one stack.", p.Name, first.At).Under(&p.At)...)
+			if first := seen[p.Address()]; first != nil {
+				ds = append(ds, Invalid("Several stacks with one name", "%q is a part of the stack at %s too, so their outputs could not be distinguished. Run the command in the directory of one stack.", p.Address(), first.At).Under(&p.At)...)
 				continue
 			}
-			seen[p.Name] = p
+			seen[p.Address()] = p
 			out = append(out, *p)
 		}
 	}
-	slices.SortFunc(out, func(a, b Part) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b Part) int { return strings.Compare(a.Address(), b.Address()) })
 	return out, ds
 }
 

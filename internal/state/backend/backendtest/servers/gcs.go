@@ -203,13 +203,13 @@ func (s *GCSServer) tokens(w http.ResponseWriter, body []byte) {
 
 // kms reverses texts, which is sufficient as encryption for tests.
 func (s *GCSServer) kms(w http.ResponseWriter, path string, body []byte) {
-	var in struct{ Plaintext, Ciphertext []byte }
+	var in struct{ Plaintext, Ciphertext, AdditionalAuthenticatedData []byte }
 	name, method, _ := strings.Cut(strings.TrimPrefix(path, "/v1/"), ":")
 	if err := json.Unmarshal(body, &in); err != nil || !strings.HasPrefix(name, "projects/") {
 		gcsFail(w, http.StatusBadRequest, "bad request")
 		return
 	}
-	head := []byte(name + "\x00")
+	head := fmt.Appendf(nil, "%s\x00%s\x00", name, in.AdditionalAuthenticatedData)
 	switch method {
 	case "encrypt":
 		slices.Reverse(in.Plaintext)

@@ -56,13 +56,14 @@ func turned(b []byte) []byte {
 	return out
 }
 
-func (s *KeyServer) seal(key []byte) []byte {
-	return append(fmt.Appendf(nil, "v%d:", s.version), turned(key)...)
+// seal encrypts a key. about is the text that must be the same for decryption.
+func (s *KeyServer) seal(key []byte, about string) []byte {
+	return append(fmt.Appendf(nil, "v%d:%s:", s.version, about), turned(key)...)
 }
 
-func (s *KeyServer) open(sealed []byte) []byte {
+func (s *KeyServer) open(sealed []byte, about string) []byte {
 	var n int
-	head, rest, ok := bytes.Cut(sealed, []byte(":"))
+	head, rest, ok := bytes.Cut(sealed, []byte(":"+about+":"))
 	if _, err := fmt.Sscanf(string(head), "v%d", &n); err != nil || !ok || n < 1 || n > s.version {
 		return nil
 	}
@@ -93,8 +94,9 @@ func (s *KeyServer) aws(w http.ResponseWriter, r *http.Request, operation string
 		_ = json.NewEncoder(w).Encode(map[string]string{"__type": code, "message": message})
 	}
 	var in struct {
-		KeyId, KeySpec string
-		CiphertextBlob []byte
+		KeyId, KeySpec    string
+		CiphertextBlob    []byte
+		EncryptionContext map[string]string
 	}
 	switch {
 	case !strings.Contains(r.Header.Get("Authorization"), "Credential="+AccessKey+"/"):
@@ -108,10 +110,11 @@ func (s *KeyServer) aws(w http.ResponseWriter, r *http.Request, operation string
 		return
 	}
 	out := map[string]any{"KeyId": in.KeyId}
+	about := fmt.Sprintf("%x", fmt.Sprint(in.EncryptionContext)) // fmt sorts the keys
 	if operation == "GenerateDataKey" {
 		key := fresh(map[string]int{"AES_128": 16, "AES_256": 32}[in.KeySpec])
-		out["Plaintext"], out["CiphertextBlob"] = key, s.seal(key)
-	} else if key := s.open(in.CiphertextBlob); key != nil {
+		out["Plaintext"], out["CiphertextBlob"] = key, s.seal(key, about)
+	} else if key := s.open(in.CiphertextBlob, about); key != nil {
 		out["Plaintext"] = key
 	} else {
 		fail(400, "InvalidCiphertextException", "")
@@ -130,6 +133,7 @@ func (s *KeyServer) bao(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Bits       int
 		Ciphertext string
+		Associated []byte `json:"associated_data"`
 	}
 	if r.Header.Get("X-Vault-Token") != s.Token || s.denied {
 		fail(403, "permission denied")
@@ -143,12 +147,16 @@ func (s *KeyServer) bao(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/v1/transit/datakey/plaintext/states":
 		key := fresh(in.Bits / 8)
-		data["plaintext"], data["ciphertext"] = key, fmt.Sprintf("vault:v%d:%x", s.version, turned(key))
+		data["plaintext"], data["ciphertext"] = key, fmt.Sprintf("vault:v%d:%x:%x", s.version, turned(key), in.Associated)
 	case "/v1/transit/decrypt/states":
 		var n int
 		var sealed []byte
 		if _, err := fmt.Sscanf(in.Ciphertext, "vault:v%d:%x", &n, &sealed); err != nil || n > s.version {
 			fail(400, "invalid ciphertext: no prefix")
+			return
+		}
+		if !strings.HasSuffix(in.Ciphertext, fmt.Sprintf(":%x", in.Associated)) {
+			fail(400, "cipher: message authentication failed")
 			return
 		}
 		data["plaintext"] = turned(sealed)
