@@ -120,6 +120,13 @@ func (o *options) settle(c *command.Call) (err error) {
 	return err
 }
 
+// The check of a unit makes much more garbage than it keeps. So the heap may grow by garbage times
+// what the units keep before it is collected, up to maxGarbage bytes.
+const (
+	garbage    = 8
+	maxGarbage = 128 << 20
+)
+
 func run(ctx context.Context, c *command.Call, o *options) int {
 	var known format.Baseline
 	if o.baseline != "" {
@@ -217,6 +224,9 @@ func openEstate(ctx context.Context, c *command.Call, o *options) (*estate.Estat
 	}
 	eo.Discovery.Generate, eo.Discovery.Overlay = !o.units.NoStackGenerate, &stacks.Overlay{}
 	eo.Discovery.Whole, eo.Checking = true, true
+	if leave := c.System.LeaveHeap; leave != nil {
+		eo.Discovery.Expect = func(bytes int64) { leave(min(garbage*bytes, maxGarbage)) }
+	}
 	eo.Machine.Run = sys.RefusePrograms
 	e, more := units.Open(ctx, c, eo)
 	c.Report.Set.Include(e.Sources())

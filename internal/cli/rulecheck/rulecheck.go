@@ -100,7 +100,7 @@ func Test(ctx context.Context, c *command.Call, wanted func(name string) bool) (
 // Directory checks the rules for the configuration of one directory, or of one unit. explain contains
 // the values of its variables. p is its plan, or nil.
 func (r *Rules) Directory(ctx context.Context, e *engine.Engine, explain engine.ExplainOptions, p *plan.Plan) (rules.Result, diag.List) {
-	o := engine.SubjectOptions{Explain: explain, Wants: r.Wants}
+	o := engine.SubjectOptions{Explain: explain, Wants: r.Wants(p != nil)}
 	if p != nil {
 		o.Schema = func(a addr.Provider) *schema.Provider {
 			s, ds := e.Schema(ctx, a)
@@ -127,7 +127,7 @@ func (r *Rules) Directory(ctx context.Context, e *engine.Engine, explain engine.
 		return x
 	}
 	if p != nil {
-		u.Subjects = rules.Planned(u.Subjects, p, r.Wants)
+		u.Subjects = rules.Planned(u.Subjects, p, o.Wants)
 	}
 	c := r.checker(ctx, p != nil)
 	c.Add(u)
@@ -144,7 +144,8 @@ func (r *Rules) Estate(ctx context.Context, e *estate.Estate, plans map[*discove
 		return filepath.ToSlash(file)
 	}
 	prefix := filepath.ToSlash(sys.RelativeTo(r.dir, e.Found.Root()))
-	c, all := r.checker(ctx, plans != nil), e.Subjects(r.Wants, show, prefix)
+	wants := r.Wants(plans != nil)
+	c, all := r.checker(ctx, plans != nil), e.Subjects(wants, show, prefix)
 	units := e.Found.Units
 	messages := parallel.Map(len(units), 0, func(i int) diag.List {
 		u := units[i]
@@ -154,9 +155,10 @@ func (r *Rules) Estate(ctx context.Context, e *estate.Estate, plans map[*discove
 		}
 		subjects := found.All
 		if p := plans[u]; p != nil {
-			subjects = rules.Planned(subjects, p, r.Wants)
+			subjects = rules.Planned(subjects, p, wants)
 		}
 		c.Add(&rules.Unit{Name: found.Name, Meta: found.Meta, Subjects: subjects, Explain: found.Explain})
+		found.Release()
 		return nil
 	})
 	return c.Finish(), slices.Concat(messages...).Once()

@@ -17,6 +17,7 @@ import (
 // nothing.
 type ruled struct {
 	rules *rulecheck.Rules // nil means that there are no rules
+	wants func(subject.Kind, string) bool
 	mu    sync.Mutex
 	plans map[*estate.Unit]*plan.Plan
 }
@@ -28,6 +29,9 @@ func (r *estateRun) loadRules() diag.List {
 	}
 	set, ds := rulecheck.Load(r.Call)
 	r.ruled.rules, r.ruled.plans = set, map[*estate.Unit]*plan.Plan{}
+	if set != nil {
+		r.ruled.wants = set.Wants(true)
+	}
 	return ds
 }
 
@@ -42,7 +46,7 @@ func (x *ruled) take(u *estate.Unit, p *plan.Plan) {
 		if c.Addr.Resource.Mode == addr.Data {
 			kind = subject.Data
 		}
-		return !x.rules.Wants(kind, c.Addr.Resource.Type)
+		return !x.wants(kind, c.Addr.Resource.Type)
 	})
 	n.Prior, n.PrevRun, n.Actions, n.Drift = nil, nil, nil, nil // plans are large
 	x.mu.Lock()
