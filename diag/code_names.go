@@ -402,6 +402,7 @@ const (
 	CodeRulesCondition                   = "rules/condition"
 	CodeRulesFailed                      = "rules/failed"
 	CodeRulesFile                        = "rules/file"
+	CodeRulesPlan                        = "rules/plan"
 	CodeRulesPolicy                      = "rules/policy"
 	CodeRulesTest                        = "rules/test"
 	CodeStateAddress                     = "state/address"

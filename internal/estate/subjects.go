@@ -100,7 +100,12 @@ func (x *Subjects) unit(ctx context.Context, u *discovery.Unit) *UnitSubjects {
 	}
 	c := &unitCollector{x: x, u: u, in: in, t: t, m: m, out: out}
 	c.unit()
-	out.All = append(out.All, found.All...)
+	for _, s := range found.All {
+		if s.At.Filename != "" {
+			s.At.Filename, _ = explain.Show(s.At.Filename)
+		}
+		out.All = append(out.All, s)
+	}
 	if m.Root != nil && (len(u.NeededBy) > 0 || u.Outside || x.e.Found.ByID(u.ID) == nil) {
 		values := map[string]cty.Value{}
 		for name, d := range m.Root.Outputs {
