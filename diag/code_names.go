@@ -74,6 +74,7 @@ const (
 	CodeCLILeftBehind                    = "cli/left-behind"
 	CodeCLILocalLock                     = "cli/local-lock"
 	CodeCLILogin                         = "cli/login"
+	CodeCLIMigration                     = "cli/migration"
 	CodeCLIMirrorProvider                = "cli/mirror-provider"
 	CodeCLIMirrorUrl                     = "cli/mirror-url"
 	CodeCLIMissingInputs                 = "cli/missing-inputs"

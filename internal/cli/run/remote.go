@@ -237,7 +237,7 @@ func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, appr
 	}
 	job := remote.Job{
 		Format: remote.JobFormat, Request: q, Env: travels(r.Env, r.CalledAs()), Root: root, Dir: filepath.ToSlash(rel), Repo: repo,
-		Op: string(o.Op), At: r.began, Who: r.Who(), Save: save, Asks: o.Approver != nil, Asked: asked,
+		Op: string(o.Op), At: r.began, Who: r.Who(), Save: save, Asks: o.Approver != nil, Asked: asked, Was: r.op.Plan.Was,
 	}
 	_, span := telemetry.Start(ctx, "distributed_run_start")
 	if span.Traced() { // makes the spans of workers children of this one
