@@ -19,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/base/parallel"
+	"github.com/terrace-iac/terrace/internal/lang/eval"
 	"github.com/terrace-iac/terrace/internal/lang/module"
 	"github.com/terrace-iac/terrace/internal/provider/builtin"
 	"github.com/terrace-iac/terrace/internal/provider/manager"
@@ -65,6 +66,9 @@ type Options struct {
 	// Sources, if not nil, provides the configuration files in place of Dir and Overlay.
 	// Engines that share it read and parse each file once. They must also share Set.
 	Sources *Sources
+	// Files are the files of Dir that functions such as file read if Dir is not on disk. nil means
+	// those of Sources, which may belong to the directory of another engine.
+	Files config.FS
 
 	// Root selects another root module than Dir, or changes the modules that are loaded.
 	Root RootModule
@@ -197,13 +201,19 @@ type Sources struct {
 type builtTree struct {
 	tree *module.Tree
 	ds   diag.List
+	// compiled is for evaluations of several engines. nil means that one engine uses the tree.
+	compiled *eval.Compiled
 }
 
 // build builds the module tree of an engine. If the tree is the same for all engines of s, it
 // is built once.
-func (s *Sources) build(ctx context.Context, dir string, o module.Options) (*module.Tree, diag.List) {
+func (s *Sources) build(ctx context.Context, dir string, o module.Options) builtTree {
+	alone := func() builtTree {
+		tree, ds := module.Build(ctx, dir, o)
+		return builtTree{tree: tree, ds: ds}
+	}
 	if s == nil || o.Change != nil {
-		return module.Build(ctx, dir, o)
+		return alone()
 	}
 	key := dir + "\x00" + o.KeyPrefix + "\x00" + o.Workspace
 	for _, name := range slices.Sorted(maps.Keys(o.Manifest)) {
@@ -211,13 +221,15 @@ func (s *Sources) build(ctx context.Context, dir string, o module.Options) (*mod
 		key += "\x00" + name + "\x00" + m.Source + "\x00" + m.Version + "\x00" + m.Dir
 	}
 	got, err := s.trees.Do(ctx, key, func() (builtTree, bool) {
-		tree, ds := module.Build(ctx, dir, o)
-		return builtTree{tree, ds}, !slices.ContainsFunc(ds, module.Missing)
+		b := alone()
+		b.compiled = &eval.Compiled{Shared: true}
+		return b, !slices.ContainsFunc(b.ds, module.Missing)
 	})
 	if err != nil || !got.tree.Constant {
-		return module.Build(ctx, dir, o)
+		return alone()
 	}
-	return got.tree, slices.Clone(got.ds)
+	got.ds = slices.Clone(got.ds)
+	return got
 }
 
 // Load returns the configuration of a directory, which is read once for all engines that share

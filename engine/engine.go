@@ -45,7 +45,10 @@ type Engine struct {
 	o    Options
 	dir  string // absolute
 	tree *module.Tree
-	pool *manager.Pool
+	// compiled is the preprocessed tree, which the evaluations without state of all engines with
+	// this tree share. nil means that no other engine uses the tree.
+	compiled *eval.Compiled
+	pool     *manager.Pool
 
 	requiring sync.Once
 	required  map[addr.Provider][]config.Constraint // set by requiring
@@ -78,9 +81,9 @@ func Open(ctx context.Context, o Options) (*Engine, diag.List) {
 		}
 		r.Dir = at.Dir
 	}
-	tree, more := o.Sources.build(ctx, e.rootDir(), e.moduleOptions(ctx, manifest, o.Value))
-	e.tree = tree
-	return e, append(ds, more...)
+	built := o.Sources.build(ctx, e.rootDir(), e.moduleOptions(ctx, manifest, o.Value))
+	e.tree, e.compiled = built.tree, built.compiled
+	return e, append(ds, built.ds...)
 }
 
 func (e *Engine) defaults() error {

@@ -43,13 +43,17 @@ func (e *Engine) files() funcs.Config {
 // exist on disk and its files are read from elsewhere. This is the case for a unit that has not
 // run yet.
 func (e *Engine) unmade() fs.FS {
-	if e.o.Sources == nil || e.o.Sources.FS == nil {
+	files := e.o.Files
+	if files == nil && e.o.Sources != nil {
+		files = e.o.Sources.FS
+	}
+	if files == nil {
 		return nil
 	}
 	if _, err := os.Stat(e.dir); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return unmade{e.o.Sources.FS}
+	return unmade{files}
 }
 
 // templateDepth returns the maximum depth of nested template calls from

@@ -90,7 +90,7 @@ func (e *Engine) evaluateAlone(ctx context.Context, graph *demand.Graph, o Expla
 	o.State = nil
 	x := e.explaining(ctx, o, schemas)
 	in := e.evaluation(vars, time.Time{}, true, eval.DeferNothing)
-	in.Phase, in.Estimating = outliner.Phase{Schemas: schemas}, true
+	in.Phase, in.Estimating, in.Compiled = outliner.Phase{Schemas: schemas}, true, e.compiled
 	x.Eval = eval.New(graph, in)
 	return x, graph.Task(ctx), nil
 }

@@ -23,6 +23,8 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/internal/estate/affected"
 	"github.com/terrace-iac/terrace/internal/estate/hooks"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 	"github.com/terrace-iac/terrace/internal/estate/states"
@@ -39,6 +41,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/state/store/local"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/outline"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/schema"
@@ -137,6 +140,9 @@ var calls = map[string]func(t *testing.T) diag.List{
 			t.Fatal(err)
 		}
 		return p.Write()
+	},
+	"cli/migration": func(*testing.T) diag.List {
+		return units.ValuesDiffer([]*affected.Unit{{Name: "a", Objects: []*affected.Object{{Address: "inputs", Changes: []*affected.Change{{Path: ".x", Action: outline.Changed}}}}}})
 	},
 	"cli/folder": func(t *testing.T) diag.List {
 		_, ds := embed.Open(t.Context(), embed.Options{Dir: filepath.Join(t.TempDir(), "none")})

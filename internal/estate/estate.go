@@ -537,3 +537,16 @@ func (e *Estate) validate(t *demand.Task, u *discovery.Unit) diag.List {
 func (e *Estate) StackParts(ctx context.Context) ([]stacks.Part, diag.List) {
 	return stacks.All(e.loader.Task(ctx), e.loader, e.Found.StackDirs())
 }
+
+// WorkingDir returns the path of the directory in which a unit runs, which may not exist. ok is false
+// if the path is not known.
+func (e *Estate) WorkingDir(ctx context.Context, u *discovery.Unit) (path string, ok bool) {
+	if u.Broken != nil {
+		return "", false
+	}
+	d, ok := e.dirs.Bare(e.static.Task(ctx), u.In(e.static))
+	if !ok {
+		return "", false
+	}
+	return d.Path, true
+}

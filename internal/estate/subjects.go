@@ -46,13 +46,16 @@ func (e *Estate) Subjects(wants func(subject.Kind, string) bool, show func(strin
 type UnitSubjects struct {
 	Name string               // with the prefix
 	Meta map[string]cty.Value // facts about the unit
-	All  []*subject.Subject
+	All  []*subject.Subject   // nil after Release
 	// Explain returns the explanation of the value at an address, or nil if there is none. The first
 	// call evaluates the unit again. It must not be called concurrently.
 	Explain func(address string) *explanation.Explanation
 	outputs cty.Value
 	diags   diag.List
 }
+
+// Release frees the subjects. Other units may still read the outputs.
+func (u *UnitSubjects) Release() { u.All = nil }
 
 // Of returns the subjects of a unit. A unit with errors has none.
 func (x *Subjects) Of(ctx context.Context, u *discovery.Unit) (*UnitSubjects, diag.List) {
@@ -97,7 +100,12 @@ func (x *Subjects) unit(ctx context.Context, u *discovery.Unit) *UnitSubjects {
 	}
 	c := &unitCollector{x: x, u: u, in: in, t: t, m: m, out: out}
 	c.unit()
-	out.All = append(out.All, found.All...)
+	for _, s := range found.All {
+		if s.At.Filename != "" {
+			s.At.Filename, _ = explain.Show(s.At.Filename)
+		}
+		out.All = append(out.All, s)
+	}
 	if m.Root != nil && (len(u.NeededBy) > 0 || u.Outside || x.e.Found.ByID(u.ID) == nil) {
 		values := map[string]cty.Value{}
 		for name, d := range m.Root.Outputs {

@@ -59,6 +59,7 @@ type Checker struct {
 
 	tables map[*file]map[string]function.Function
 	locals map[*file]map[string]func() (cty.Value, diag.List)
+	known  map[*lang.Expr]*decisions // of filters and conditions
 
 	mu       sync.Mutex
 	kept     []kept
@@ -95,6 +96,15 @@ func NewChecker(ctx context.Context, set *Set, o Options) *Checker {
 	c := &Checker{
 		ctx: ctx, set: set, o: o, failed: map[failure][]string{}, made: map[string]cty.Value{},
 		tables: map[*file]map[string]function.Function{}, locals: map[*file]map[string]func() (cty.Value, diag.List){},
+		known: map[*lang.Expr]*decisions{},
+	}
+	for _, r := range set.Rules {
+		if r.filter != nil {
+			c.known[r.filter] = &decisions{refs: r.references(r.filter)}
+		}
+		for _, cond := range r.conditions {
+			c.known[cond.expr] = &decisions{refs: r.references(cond.expr)}
+		}
 	}
 	for _, f := range set.files {
 		dir := filepath.Dir(f.name)
@@ -118,7 +128,7 @@ func (c *Checker) Add(u *Unit) {
 	b := &batch{c: c, t: (&demand.Graph{}).Task(c.ctx), unit: u}
 	var keep []kept
 	for _, s := range u.Subjects {
-		wide := c.set.Lists(s.Kind, s.Name)
+		wide := c.set.lists(c.o.Planned, s.Kind, s.Name)
 		for _, r := range c.set.Rules {
 			switch {
 			case !r.Applies(s.Kind, s.Name):
@@ -205,6 +215,7 @@ type batch struct {
 	findings []*finding.Finding
 	failures map[failure][]string // as in Checker
 	passed   int
+	key      []byte // of the last expression; reused
 }
 
 // check checks a rule for one subject.
@@ -260,6 +271,22 @@ func (b *batch) operation(r *Rule, s *subject.Subject) (applies, unknown bool) {
 // eval evaluates an expression that is true, false or unknown. It returns cty.NilVal if the
 // expression has an error, which it records.
 func (b *batch) eval(sc *scope, x *lang.Expr, what string) cty.Value {
+	known := b.c.known[x]
+	key, ok := sc.appendKey(b.key[:0], b.t, known.refs)
+	if b.key = key; ok {
+		if result, ok := known.get(key); ok {
+			return cty.BoolVal(result)
+		}
+	}
+	v := b.evaluate(sc, x, what)
+	if ok && v != cty.NilVal && v.IsKnown() {
+		known.put(key, v.True())
+	}
+	return v
+}
+
+// evaluate is eval without the decisions for other subjects.
+func (b *batch) evaluate(sc *scope, x *lang.Expr, what string) cty.Value {
 	v, ds := lang.Eval(b.t, sc, x, cty.Bool)
 	if errs := ds.Errors(); len(errs) > 0 {
 		m := errs[0]
@@ -493,8 +520,8 @@ func (s *scope) lacked(m *diag.Message) bool {
 }
 
 // references returns the references that decide an expression, also through local values.
-func (s *scope) references(x *lang.Expr) (out []lang.Ref) {
-	s.rule.walk(x, map[*lang.Expr]bool{}, func(x *lang.Expr) {
+func (r *Rule) references(x *lang.Expr) (out []lang.Ref) {
+	r.walk(x, map[*lang.Expr]bool{}, func(x *lang.Expr) {
 		for _, ref := range x.Refs() {
 			if ref.Traversal.RootName() != "local" {
 				out = append(out, ref)
@@ -506,7 +533,7 @@ func (s *scope) references(x *lang.Expr) (out []lang.Ref) {
 
 // parts returns the paths of the subject's parts that decide an expression, such as .tags.cost.
 func (s *scope) parts(x *lang.Expr) (out []string) {
-	for _, ref := range s.references(x) {
+	for _, ref := range s.rule.references(x) {
 		if root := ref.Traversal.RootName(); (root == "attrs" || root == "config") && len(ref.Traversal) > 1 {
 			if text := pathText(ref.Traversal[1:]); !slices.Contains(out, text) {
 				out = append(out, text)
@@ -538,7 +565,7 @@ func (s *scope) waits(t *demand.Task, x *lang.Expr) (out []string) {
 	if s.c.o.Planned {
 		when = "before the apply"
 	}
-	for _, ref := range s.references(x) {
+	for _, ref := range s.rule.references(x) {
 		text := ref.Traversal.RootName() + pathText(ref.Traversal[1:])
 		v, used, ds := s.Resolve(t, ref.Traversal, &ref.At)
 		why := "is not known " + when

@@ -7,7 +7,9 @@ package rules
 
 import (
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -79,8 +81,8 @@ type Exception struct {
 
 // A Pattern is a text in which * represents any characters.
 type Pattern struct {
-	text string
-	re   *regexp.Regexp // nil means everything
+	text string         // "" means everything
+	re   *regexp.Regexp // nil means that text has no *
 }
 
 // NewPattern returns the pattern of a text. "" and "*" match everything.
@@ -88,11 +90,19 @@ func NewPattern(text string) Pattern {
 	if text == "" || text == "*" {
 		return Pattern{}
 	}
+	if !strings.Contains(text, "*") {
+		return Pattern{text: text}
+	}
 	return Pattern{text, regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, ".*") + "$")}
 }
 
 // Match reports whether the pattern matches a text.
-func (p Pattern) Match(text string) bool { return p.re == nil || p.re.MatchString(text) }
+func (p Pattern) Match(text string) bool {
+	if p.re == nil {
+		return p.text == "" || p.text == text
+	}
+	return p.re.MatchString(text)
+}
 
 // Applies reports whether the rule is about subjects of a kind with a name.
 func (r *Rule) Applies(k subject.Kind, name string) bool {
@@ -107,23 +117,32 @@ func (r *Rule) Applies(k subject.Kind, name string) bool {
 	return len(r.Patterns) == 0
 }
 
-// Wants reports whether a rule of the set needs subjects of a kind with a name.
-func (s *Set) Wants(k subject.Kind, name string) bool {
-	for _, r := range s.Rules {
-		if r.Applies(k, name) {
-			return true
-		}
+// Wants returns a test whether a rule of the set needs subjects of a kind with a name. planned means
+// that the operations are known. The test caches its results and may be called concurrently.
+func (s *Set) Wants(planned bool) func(subject.Kind, string) bool {
+	type key struct {
+		kind subject.Kind
+		name string
 	}
-	return s.Lists(k, name)
+	var known sync.Map // key to bool
+	return func(k subject.Kind, name string) bool {
+		if v, ok := known.Load(key{k, name}); ok {
+			return v.(bool)
+		}
+		wants := s.lists(planned, k, name) || slices.ContainsFunc(s.Rules, func(r *Rule) bool { return r.Applies(k, name) })
+		known.Store(key{k, name}, wants)
+		return wants
+	}
 }
 
-// Lists reports whether a rule reads a list of subjects of the whole estate that may contain
-// subjects of a kind with a name.
-func (s *Set) Lists(k subject.Kind, name string) bool {
+// lists reports whether a rule reads a list of subjects of the whole estate that may contain
+// subjects of a kind with a name. The planned operations are unknown before a plan, so that changes()
+// then needs no subjects.
+func (s *Set) lists(planned bool, k subject.Kind, name string) bool {
 	for _, r := range s.Rules {
 		if r.wide {
 			for _, l := range r.lists {
-				if l.kind == k && l.pattern.Match(name) {
+				if l.kind == k && (planned || l.name != "changes") && l.pattern.Match(name) {
 					return true
 				}
 			}

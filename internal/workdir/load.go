@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
@@ -15,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/lang/module"
 	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 )
@@ -306,6 +308,16 @@ func (p *Loaded) SelectProviders(ctx context.Context, states ...*state.State) di
 		return install.OverrideWarning(p.Plugins.InstallOptions(), false)
 	}
 	return p.Plugins.Choose(ctx, req)
+}
+
+// KeptSchema returns a function that returns the schema of a provider if it is known without a process,
+// or nil: the provider is installed, and an earlier command has kept its schema.
+func (p *Loaded) KeptSchema(ctx context.Context) func(addr.Provider) *schema.Provider {
+	choose := sync.OnceFunc(func() { p.Plugins.Choose(ctx, p.Required()) }) // a provider that is not installed has no schema
+	return func(a addr.Provider) *schema.Provider {
+		choose()
+		return p.Plugins.KeptSchema(ctx, a)
+	}
 }
 
 // Required returns the providers that the configuration and the states need. A state may be nil.

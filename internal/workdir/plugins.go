@@ -214,6 +214,16 @@ func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (provider.Progr
 	}, ds
 }
 
+// KeptSchema returns the schema of a provider that Choose has selected, if an earlier command has kept
+// it, or nil. It starts no process.
+func (pl *Plugins) KeptSchema(ctx context.Context, a addr.Provider) *schema.Provider {
+	prog, ds := pl.Program(ctx, a)
+	if ds.HasErrors() || prog.Schema == nil {
+		return nil
+	}
+	return prog.Schema()
+}
+
 // SortedProviders returns the required providers in the order of the lock file.
 func SortedProviders(req install.Requirements) []addr.Provider {
 	out := make([]addr.Provider, 0, len(req))

@@ -147,8 +147,9 @@ func Of(r rune) int {
 	return 1
 }
 
-// OneLine returns a text in one line: without escape sequences of terminals, and with a space in
-// place of each other control character and line separator.
+// OneLine returns a text in one line: without escape sequences of terminals and without characters
+// that change the direction of text, and with a space in place of each other control character and
+// line separator.
 func OneLine(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {
@@ -157,7 +158,11 @@ func OneLine(text string) string {
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(text[i:])
-		if i += n; unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
+		i += n
+		switch {
+		case unicode.Is(unicode.Bidi_Control, r):
+			continue
+		case unicode.IsControl(r) || r == '\u2028' || r == '\u2029':
 			r = ' '
 		}
 		b.WriteRune(r)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/affected"
@@ -28,6 +29,22 @@ func EstateSince(ctx context.Context, c *command.Call, base string, o estate.Opt
 		c.Report.Set.Include(set)
 		return ds
 	})
+}
+
+// UnitSince is like Since for a command that runs in a unit. Files are named relative to the directory
+// of the unit.
+func UnitSince(ctx context.Context, c *command.Call, base string) (map[string]string, diag.List) {
+	at, f := *c, &unitflags.Flags{}
+	at.Directory, at.UnitDir = c.Directory.In(c.UnitDir, c.Env, nil), ""
+	if err := f.Settle(c.Env); err != nil {
+		return nil, diag.Errorf(diag.CodeCLIRevision, nil, "Invalid revision", "The revisions cannot be compared: %s.", diag.Reason(err))
+	}
+	o, ds := units.LookOptions(&at, f, "plan", nil)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	o.Discovery.Generate = true
+	return EstateSince(ctx, &at, base, o)
 }
 
 func since(ctx context.Context, c *command.Call, base string, compare func(*revision.Pair, *affected.Report) diag.List) (map[string]string, diag.List) {

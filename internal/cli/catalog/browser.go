@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/terrace-iac/terrace/internal/base/wrap"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate/catalog"
 )
@@ -311,7 +312,7 @@ func (b *browser) screen() string {
 		last = "any key goes back"
 	case b.reading != nil:
 		text := b.text()
-		rows = append(rows, bold(b.fit(oneLine(b.reading.Title)+"  ·  "+oneLine(b.reading.ComponentSource))), "")
+		rows = append(rows, bold(b.fit(wrap.OneLine(b.reading.Title)+"  ·  "+wrap.OneLine(b.reading.ComponentSource))), "")
 		end := min(len(text), b.line+b.height-3)
 		rows = append(rows, text[min(b.line, end):end]...)
 		last = fmt.Sprintf("%d to %d of %d lines · s uses it · esc goes back", min(b.line+1, end), end, len(text))
@@ -363,7 +364,7 @@ func (b *browser) listing() (rows []string, last string) {
 	}
 	for i := l.top; i < min(len(shown), l.top+page); i++ {
 		e := shown[i]
-		mark, title := "  ", b.fit(fmt.Sprintf("  %-8s  %s", e.Kind, oneLine(e.Title)))[2:]
+		mark, title := "  ", b.fit(fmt.Sprintf("  %-8s  %s", e.Kind, wrap.OneLine(e.Title)))[2:]
 		if i == l.at {
 			mark, title = "> ", bold(title)
 		}
@@ -374,7 +375,7 @@ func (b *browser) listing() (rows []string, last string) {
 		if len(e.Tags) > 0 {
 			about = "[" + strings.Join(e.Tags, ", ") + "] " + about
 		}
-		rows = append(rows, mark+title, faint(b.fit("            "+oneLine(about))))
+		rows = append(rows, mark+title, faint(b.fit("            "+wrap.OneLine(about))))
 	}
 	at := 0
 	if len(shown) > 0 {
@@ -392,13 +393,13 @@ func (b *browser) text() []string {
 	}
 	var out []string
 	for _, line := range strings.Split(strings.TrimRight(doc, "\n"), "\n") {
-		out = append(out, wrap(strings.ReplaceAll(line, "\t", "    "), b.width)...)
+		out = append(out, folded(strings.ReplaceAll(line, "\t", "    "), b.width)...)
 	}
 	return out
 }
 
-// wrap breaks a line at spaces.
-func wrap(line string, width int) (out []string) {
+// folded breaks a line at spaces.
+func folded(line string, width int) (out []string) {
 	r := []rune(line)
 	for len(r) > width {
 		at := width

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"unicode"
 
+	"github.com/terrace-iac/terrace/internal/base/wrap"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate/catalog"
 )
@@ -39,7 +40,7 @@ func (t *table) entry(e *catalog.Component) error {
 	if t.n++; t.n == 1 {
 		fmt.Fprintln(t.w, "KIND\tTITLE\tSOURCE")
 	}
-	_, err := fmt.Fprintf(t.w, "%s\t%s\t%s\n", e.Kind, oneLine(e.Title), oneLine(e.ComponentSource))
+	_, err := fmt.Fprintf(t.w, "%s\t%s\t%s\n", e.Kind, wrap.OneLine(e.Title), wrap.OneLine(e.ComponentSource))
 	return err
 }
 
@@ -79,10 +80,10 @@ func (d *document) entry(e *catalog.Component) error {
 	if d.index == nil {
 		d.head()
 	}
-	title := oneLine(e.Title)
+	title := wrap.OneLine(e.Title)
 	d.put("\n## %s\n\n", title)
 	if e.Description != "" {
-		d.put("%s\n\n", oneLine(e.Description))
+		d.put("%s\n\n", wrap.OneLine(e.Description))
 	}
 	d.put("| Field | Value |\n| --- | --- |\n| Kind | `%s` |\n", e.Kind)
 	for _, row := range [...][2]string{{"Source", e.Source}, {"Directory", e.Dir}, {"Version", e.Version}} {
@@ -125,9 +126,7 @@ func (d *document) end(sources int) error {
 	return d.err
 }
 
-func cell(text string) string { return strings.ReplaceAll(oneLine(text), "|", `\|`) }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(printable(text)), " ") }
+func cell(text string) string { return strings.ReplaceAll(wrap.OneLine(text), "|", `\|`) }
 
 // printable returns text without control characters, which a terminal would execute.
 func printable(text string) string {

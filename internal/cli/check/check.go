@@ -41,6 +41,7 @@ type options struct {
 	baseline, baselineOut string
 	markdown              request.Markdown
 	units                 unitflags.Flags
+	plan                  string // path of a saved plan; "" checks the configuration
 
 	fail finding.Level
 	on   lint.Selection
@@ -49,15 +50,17 @@ type options struct {
 // Command declares check.
 func Command() command.Command {
 	return command.Command{
-		Name: "check", Synopsis: "Find mistakes and risks in the configuration", Usage: "[options]",
+		Name: "check", Synopsis: "Find mistakes and risks in the configuration", Usage: "[options] [PLANFILE]",
 		Units: command.TakesUnitFlags,
+		Args:  []command.Arg{{Name: "PLANFILE", Help: "A saved plan of the working directory or of its units.", Optional: true, Complete: flag.Files}},
 		Help: `Checks the configuration in the working directory with the built-in lint: the
 root module and the modules that it calls by a local path. In a unit or an
 estate, it checks all units below the working directory, the files that they
 import, and their modules that are on this machine.
 
 Rules in files NAME.rules.hcl are checked too, as far as the files decide
-them: see docs/rules.md.
+them: see docs/rules.md. With PLANFILE, the rules are checked for a saved
+plan, and no lints.
 
 No state is read, no provider is started, no program runs, and nothing is
 fetched. docs/lint.md lists the lints with their codes. A comment waives the
@@ -65,6 +68,7 @@ findings of a line: # terrace:ignore CODE reason.`,
 		Examples: []command.Example{
 			{Line: "check -enable=no-type-variable", Text: "Check, and report variables without a type too."},
 			{Line: "check -only=unused-local -fix", Text: "Remove unused local values."},
+			{Line: "check tfplan", Text: "Check the rules for the saved plan in the file tfplan."},
 			{Line: "check -level=warning -baseline=known.json", Text: "Fail if there are warnings that the baseline does not contain."},
 		},
 		Exits: []command.Exit{{Code: 0, Help: "There is no finding at the level error, or at that of -level."}, {Code: 1, Help: "There is such a finding, or the configuration cannot be read."}},
@@ -87,9 +91,15 @@ findings of a line: # terrace:ignore CODE reason.`,
 				if err := o.settle(c); err != nil {
 					return c.UsageError("Failed to parse command-line flags", err.Error())
 				}
-				if len(c.Args) > 0 {
-					return c.UsageError("Too many command line arguments", "The command takes no arguments. It checks the working directory.")
+				switch {
+				case len(c.Args) > 1:
+					return c.UsageError("Too many command line arguments", "The command takes at most one argument, a saved plan. Without it, it checks the working directory.")
+				case len(c.Args) == 1 && o.fix:
+					return c.UsageError("Failed to parse command-line flags", "-fix changes files, and cannot be combined with a saved plan.")
+				case len(c.Args) == 1 && len(o.only) > 0:
+					return c.UsageError("Failed to parse command-line flags", "-only names lints, which are not checked for a saved plan.")
 				}
+				o.plan = c.Arg(0)
 				units.WorkIn(c, &o.units)
 				return run(ctx, c, o)
 			}
@@ -119,6 +129,13 @@ func (o *options) settle(c *command.Call) (err error) {
 	o.on, err = lint.Select(split(o.only), split(o.enable), split(o.disable))
 	return err
 }
+
+// The check of a unit makes much more garbage than it keeps. So the heap may grow by garbage times
+// what the units keep before it is collected, up to maxGarbage bytes.
+const (
+	garbage    = 8
+	maxGarbage = 128 << 20
+)
 
 func run(ctx context.Context, c *command.Call, o *options) int {
 	var known format.Baseline
@@ -178,13 +195,21 @@ func look(ctx context.Context, c *command.Call, o *options) (*format.Report, dia
 	var ds diag.List
 	var set *rulecheck.Rules
 	if len(o.only) == 0 { // -only names lints
-		if set, ds = rulecheck.Load(c); ds.HasErrors() {
+		of := c
+		if o.plan != "" && units.IsUnit(c, &o.units.Selection) { // the plan names its unit to the rules
+			n := *c
+			n.UnitDir, of = c.Dir, &n
+		}
+		if set, ds = rulecheck.Load(of); ds.HasErrors() {
 			return nil, ds
 		}
 	}
-	if overUnits(c, o) {
+	switch {
+	case o.plan != "":
+		all, ds = planFindings(ctx, c, o, set)
+	case overUnits(c, o):
 		all, ds = lintEstate(ctx, c, o, set)
-	} else {
+	default:
 		all, ds = lintDirectory(ctx, c, o, set)
 	}
 	for _, f := range all {
@@ -192,7 +217,7 @@ func look(ctx context.Context, c *command.Call, o *options) (*format.Report, dia
 	}
 	var rules []format.Rule
 	for _, r := range lint.Rules() {
-		if o.on[r.Code] {
+		if o.on[r.Code] && o.plan == "" {
 			rules = append(rules, format.Rule{Name: r.Code, Finds: strings.ReplaceAll(r.Finds, "`", ""), Level: r.Level})
 		}
 	}
@@ -217,6 +242,9 @@ func openEstate(ctx context.Context, c *command.Call, o *options) (*estate.Estat
 	}
 	eo.Discovery.Generate, eo.Discovery.Overlay = !o.units.NoStackGenerate, &stacks.Overlay{}
 	eo.Discovery.Whole, eo.Checking = true, true
+	if leave := c.System.LeaveHeap; leave != nil {
+		eo.Discovery.Expect = func(bytes int64) { leave(min(garbage*bytes, maxGarbage)) }
+	}
 	eo.Machine.Run = sys.RefusePrograms
 	e, more := units.Open(ctx, c, eo)
 	c.Report.Set.Include(e.Sources())
@@ -253,7 +281,7 @@ func lintDirectory(ctx context.Context, c *command.Call, o *options, set *rulech
 		return nil, ds.Errors()
 	}
 	defer loaded.Close()
-	res, more := set.Directory(ctx, loaded.Engine, engine.ExplainOptions{Variables: loaded.Vars}, nil)
+	res, more := set.Directory(ctx, loaded.Engine, rulecheck.Given{Explain: engine.ExplainOptions{Variables: loaded.Vars}, Schema: loaded.KeptSchema(ctx)})
 	return append(found, res.Findings...), append(more, res.Diags...)
 }
 
@@ -288,7 +316,7 @@ func sources(c *command.Call, r *format.Report) *source.Set {
 			if set.Adopt(name, c.Report.Set, at.Filename); set.File(name) != nil {
 				continue
 			}
-			if text, err := readfile.Whole(at.Filename); err == nil {
+			if text, err := readfile.Whole(c.Path(at.Filename)); err == nil {
 				set.Add(&source.File{Path: name, Bytes: text})
 			}
 		}

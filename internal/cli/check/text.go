@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -47,10 +48,38 @@ func (v *result) groups() (out []*group) {
 	return out
 }
 
-// message returns a finding as a message. label is the word that replaces "Warning" in its text;
+// A block is what is printed at once: a finding, or all findings of one rule.
+type block []*group
+
+// maxFindings is the number of findings that are listed in one block.
+const maxFindings = 20
+
+// blocks returns the blocks to print. The findings of a rule with the same verdict are one block;
+// each finding of a lint has its own, with the lines of the file.
+func (v *result) blocks() (out []block) {
+	type key struct {
+		rule    string
+		verdict finding.Verdict
+	}
+	at := map[key]int{}
+	for _, g := range v.groups() {
+		k := key{g.Rule, g.Verdict}
+		i, again := at[k]
+		if g.RuleAt.Filename != "" && again {
+			out[i] = append(out[i], g)
+			continue
+		}
+		at[k] = len(out)
+		out = append(out, block{g})
+	}
+	return out
+}
+
+// message returns a block as a message. label is the word that replaces "Warning" in its text;
 // "" means none.
-func (g *group) message() (m *diag.Message, label string) {
-	m = &diag.Message{Code: diag.CodeCLIFinding, Severity: diag.Warning, Summary: g.Rule, Detail: g.Message, Alone: true}
+func (b block) message() (m *diag.Message, label string) {
+	g := b[0]
+	m = &diag.Message{Code: diag.CodeCLIFinding, Severity: diag.Warning, Summary: g.Rule, Alone: true}
 	switch {
 	case g.Verdict == finding.Unknown:
 		label = "Not yet known"
@@ -59,6 +88,11 @@ func (g *group) message() (m *diag.Message, label string) {
 	case g.Level == finding.Advice:
 		label = "Advice"
 	}
+	if len(b) > 1 {
+		m.At, m.Detail = &g.RuleAt, b.list()
+		return m, label
+	}
+	m.Detail = g.Message
 	at := g.At()
 	if at.Filename != "" {
 		m.At = &at
@@ -69,23 +103,55 @@ func (g *group) message() (m *diag.Message, label string) {
 	if g.Address != "" && g.RuleAt.Filename != "" {
 		m.Address = g.Address
 	}
-	if n := len(g.units); n > 0 {
-		list := strings.Join(g.units[:min(n, maxUnits)], ", ")
-		if n > maxUnits {
-			list += fmt.Sprintf(" and %d more", n-maxUnits)
-		}
-		m.Detail += fmt.Sprintf("\n\nIn %s.", list)
+	if in := g.inUnits(); in != "" {
+		m.Detail += "\n\nIn " + in + "."
 	}
 	return m, label
+}
+
+// list returns the findings of a block as a list. A message that all have in common is before it.
+func (b block) list() string {
+	common := !slices.ContainsFunc(b, func(g *group) bool { return g.Message != b[0].Message })
+	var out strings.Builder
+	if common {
+		out.WriteString(b[0].Message + "\n\n")
+	}
+	for _, g := range b[:min(len(b), maxFindings)] {
+		out.WriteString("  - " + g.Address)
+		if at := g.At(); at.Filename != "" && at != g.RuleAt {
+			fmt.Fprintf(&out, " (%s:%d)", at.Filename, at.Start.Line)
+		}
+		if in := g.inUnits(); in != "" {
+			out.WriteString(" in " + in)
+		}
+		if !common {
+			out.WriteString(": " + strings.ReplaceAll(g.Message, "\n", "\n    "))
+		}
+		out.WriteString("\n")
+	}
+	if n := len(b) - maxFindings; n > 0 {
+		fmt.Fprintf(&out, "  - and %d more\n", n)
+	}
+	return strings.TrimSuffix(out.String(), "\n")
+}
+
+// inUnits returns the units of a finding, "" if there are none to name.
+func (g *group) inUnits() string {
+	n := len(g.units)
+	list := strings.Join(g.units[:min(n, maxUnits)], ", ")
+	if n > maxUnits {
+		list += fmt.Sprintf(" and %d more", n-maxUnits)
+	}
+	return list
 }
 
 // secret reports whether the line of a finding must not be shown.
 func (g *group) secret() bool { return g.Rule == lint.PlaintextSecret || g.Rule == lint.SecretToken }
 
-// text returns a finding for people.
-func (g *group) text(p, hidden *diag.Printer) string {
-	m, label := g.message()
-	if g.secret() {
+// text returns a block for people.
+func (b block) text(p, hidden *diag.Printer) string {
+	m, label := b.message()
+	if b[0].secret() {
 		p = hidden
 	}
 	text := p.Text(m)
@@ -99,9 +165,9 @@ func (g *group) text(p, hidden *diag.Printer) string {
 func (v *result) print() {
 	out := v.c.Report
 	p, hidden := out.Printer(v.set), out.Printer(nil)
-	all := v.groups()
-	for _, g := range all {
-		out.Copy(g.text(p, hidden))
+	all := v.blocks()
+	for _, b := range all {
+		out.Copy(b.text(p, hidden))
 	}
 	if len(all) == 0 {
 		out.Human.Good("Success!")
@@ -153,9 +219,9 @@ func (v *result) document() *markdown.Document {
 		d.Title = "Check failed with " + view.Numbered(n, "error") + " in"
 	}
 	p, hidden := &diag.Printer{Set: v.set}, &diag.Printer{}
-	for _, g := range v.groups() {
-		first, rest, _ := strings.Cut(strings.TrimSpace(g.text(p, hidden)), "\n")
-		d.Messages = append(d.Messages, markdown.Message{Error: g.Level == finding.Error && g.Verdict == finding.Fail, Title: first, Text: rest})
+	for _, b := range v.blocks() {
+		first, rest, _ := strings.Cut(strings.TrimSpace(b.text(p, hidden)), "\n")
+		d.Messages = append(d.Messages, markdown.Message{Error: b[0].Level == finding.Error && b[0].Verdict == finding.Fail, Title: first, Text: rest})
 	}
 	return d
 }

@@ -96,11 +96,13 @@ func runPlan(ctx context.Context, c *command.Call, o *Flags) int {
 		return code
 	}
 	if o.Since != "" {
-		if c.Unit != nil {
-			return c.UsageError("Failed to parse command-line flags", "-since goes with a plan of a directory without units, and with run --all plan.")
-		}
 		var ds diag.List
-		if o.Plan.Was, ds = affected.Since(ctx, c, o.Since, o.Vars); ds.HasErrors() {
+		if c.Unit != nil {
+			o.Plan.Was, ds = affected.UnitSince(ctx, c, o.Since)
+		} else {
+			o.Plan.Was, ds = affected.Since(ctx, c, o.Since, o.Vars)
+		}
+		if ds.HasErrors() {
 			return c.Fail(ds)
 		}
 	}

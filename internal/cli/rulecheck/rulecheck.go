@@ -21,6 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/lang/subject"
 	"github.com/terrace-iac/terrace/internal/rules"
 	"github.com/terrace-iac/terrace/internal/rules/finding"
 	"github.com/terrace-iac/terrace/plan"
@@ -97,19 +98,19 @@ func Test(ctx context.Context, c *command.Call, wanted func(name string) bool) (
 	return rules.Test(ctx, r.Set, files, rules.Options{Now: c.Now(), ReadFile: c.Files.Whole, Base: func(string) string { return r.dir }}, c.Report.Set), ds
 }
 
-// Directory checks the rules for the configuration of one directory, or of one unit. explain contains
-// the values of its variables. p is its plan, or nil.
-func (r *Rules) Directory(ctx context.Context, e *engine.Engine, explain engine.ExplainOptions, p *plan.Plan) (rules.Result, diag.List) {
-	o := engine.SubjectOptions{Explain: explain, Wants: r.Wants}
-	if p != nil {
-		o.Schema = func(a addr.Provider) *schema.Provider {
-			s, ds := e.Schema(ctx, a)
-			if ds.HasErrors() {
-				return nil
-			}
-			return s
-		}
-	}
+// Given is the input of Directory.
+type Given struct {
+	Explain engine.ExplainOptions // with the values of variables
+	Plan    *plan.Plan            // nil means that there is no plan
+	// Schema returns the schema of a provider, or nil if it is not available. nil means that only the
+	// schema of the built-in provider is available.
+	Schema func(addr.Provider) *schema.Provider
+}
+
+// Directory checks the rules for the configuration of one directory, or of one unit.
+func (r *Rules) Directory(ctx context.Context, e *engine.Engine, given Given) (rules.Result, diag.List) {
+	p := given.Plan
+	o := engine.SubjectOptions{Explain: given.Explain, Wants: r.Wants(p != nil), Schema: given.Schema}
 	found, ds := e.Subjects(ctx, o)
 	if ds.HasErrors() {
 		return rules.Result{}, ds
@@ -127,7 +128,7 @@ func (r *Rules) Directory(ctx context.Context, e *engine.Engine, explain engine.
 		return x
 	}
 	if p != nil {
-		u.Subjects = rules.Planned(u.Subjects, p, r.Wants)
+		u.Subjects = rules.Planned(u.Subjects, p, o.Wants)
 	}
 	c := r.checker(ctx, p != nil)
 	c.Add(u)
@@ -144,7 +145,8 @@ func (r *Rules) Estate(ctx context.Context, e *estate.Estate, plans map[*discove
 		return filepath.ToSlash(file)
 	}
 	prefix := filepath.ToSlash(sys.RelativeTo(r.dir, e.Found.Root()))
-	c, all := r.checker(ctx, plans != nil), e.Subjects(r.Wants, show, prefix)
+	wants := r.Wants(plans != nil)
+	c, all := r.checker(ctx, plans != nil), e.Subjects(wants, show, prefix)
 	units := e.Found.Units
 	messages := parallel.Map(len(units), 0, func(i int) diag.List {
 		u := units[i]
@@ -154,12 +156,27 @@ func (r *Rules) Estate(ctx context.Context, e *estate.Estate, plans map[*discove
 		}
 		subjects := found.All
 		if p := plans[u]; p != nil {
-			subjects = rules.Planned(subjects, p, r.Wants)
+			subjects = rules.Planned(subjects, p, wants)
 		}
 		c.Add(&rules.Unit{Name: found.Name, Meta: found.Meta, Subjects: subjects, Explain: found.Explain})
+		found.Release()
 		return nil
 	})
 	return c.Finish(), slices.Concat(messages...).Once()
+}
+
+// Needed returns the parts of a plan that rules need. wants is the result of Set.Wants.
+func Needed(p *plan.Plan, wants func(subject.Kind, string) bool) *plan.Plan {
+	n := *p
+	n.Changes = slices.DeleteFunc(slices.Clone(p.Changes), func(c *plan.Change) bool {
+		kind := subject.Resource
+		if c.Addr.Resource.Mode == addr.Data {
+			kind = subject.Data
+		}
+		return !wants(kind, c.Addr.Resource.Type)
+	})
+	n.Prior, n.PrevRun, n.Actions, n.Drift = nil, nil, nil, nil // plans are large
+	return &n
 }
 
 // Messages returns the failed rules of a result as messages: errors, and warnings for warnings and

@@ -446,8 +446,6 @@ func (r *estateRun) parseArgs(over *flags.Over, args []string) (rest []string, c
 	switch {
 	case r.name != "plan" && r.f.HTML != "":
 		err = planpage.NoPage()
-	case r.op.Since != "" && r.f.On != "":
-		err = errors.New("-since compares revisions on this machine, and with --on the units are planned elsewhere: plan without --on")
 	case r.op.Plan.GenerateTo == "":
 	case filepath.IsAbs(r.op.Plan.GenerateTo):
 		err = errors.New("-generate-config-out is a path in the working directory of each unit, so it cannot be absolute with --all")

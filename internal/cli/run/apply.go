@@ -36,7 +36,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 			r.end(results)
 			return 1
 		}
-		return r.end(r.run(ctx, estate.Apply, saved.Approve(results)))
+		return r.applyPlanned(ctx, results)
 	}
 	if r.f.Detach {
 		return r.failEstate(r.estate, diag.Errorf(diag.CodeCLINotApproved, nil, "Approval required", "Nobody can be asked for approval once the command has ended. Use -auto-approve with --detach, or apply a saved plan."))
@@ -69,6 +69,11 @@ func (r *estateRun) apply(ctx context.Context) int {
 		r.Report.Human.Say("Apply cancelled.\n")
 		return 0
 	}
+	return r.applyPlanned(ctx, results)
+}
+
+// applyPlanned applies the plans of a run that has just ended, here or on workers.
+func (r *estateRun) applyPlanned(ctx context.Context, results []*estate.Result) int {
 	if r.f.On != "" {
 		p, err := r.kept.Saving.Save(r.about(), results)
 		if err != nil {

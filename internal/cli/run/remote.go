@@ -121,7 +121,7 @@ type awaited struct {
 // remotely changes the options of a run so that its units run on the workers of --on.
 func (r *estateRun) remotely(ctx context.Context, o *estate.RunOptions, approved *estate.SavedPlan, asked bool) (*remoteScheduler, diag.List) {
 	x := &remoteScheduler{run: &followed{r: r, op: o.Op}, on: r.f.On, halt: r.halt.stop, turns: map[string]*awaited{}, remote: map[string]bool{}, units: map[string]int{}}
-	x.save = r.kept.Wanted() || r.asksFirst()
+	x.save = r.kept.Wanted() || r.asksFirst() || o.Op == estate.Plan && r.ruled.rules != nil
 	start, ds := r.startMessage(ctx, o, approved, asked, x.save)
 	if ds.HasErrors() {
 		return nil, ds
@@ -237,7 +237,7 @@ func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, appr
 	}
 	job := remote.Job{
 		Format: remote.JobFormat, Request: q, Env: travels(r.Env, r.CalledAs()), Root: root, Dir: filepath.ToSlash(rel), Repo: repo,
-		Op: string(o.Op), At: r.began, Who: r.Who(), Save: save, Asks: o.Approver != nil, Asked: asked,
+		Op: string(o.Op), At: r.began, Who: r.Who(), Save: save, Asks: o.Approver != nil, Asked: asked, Was: r.op.Plan.Was,
 	}
 	_, span := telemetry.Start(ctx, "distributed_run_start")
 	if span.Traced() { // makes the spans of workers children of this one

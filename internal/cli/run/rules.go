@@ -2,14 +2,16 @@ package run
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
-	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/rulecheck"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/lang/subject"
+	"github.com/terrace-iac/terrace/internal/plan/planfile"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/plan"
 )
 
@@ -17,6 +19,7 @@ import (
 // nothing.
 type ruled struct {
 	rules *rulecheck.Rules // nil means that there are no rules
+	wants func(subject.Kind, string) bool
 	mu    sync.Mutex
 	plans map[*estate.Unit]*plan.Plan
 }
@@ -28,26 +31,41 @@ func (r *estateRun) loadRules() diag.List {
 	}
 	set, ds := rulecheck.Load(r.Call)
 	r.ruled.rules, r.ruled.plans = set, map[*estate.Unit]*plan.Plan{}
+	if set != nil {
+		r.ruled.wants = set.Wants(true)
+	}
 	return ds
 }
 
-// take stores the changes of a unit's plan that rules need.
+// take stores the parts of a unit's plan that rules need.
 func (x *ruled) take(u *estate.Unit, p *plan.Plan) {
 	if x.rules == nil {
 		return
 	}
-	n := *p
-	n.Changes = slices.DeleteFunc(slices.Clone(p.Changes), func(c *plan.Change) bool {
-		kind := subject.Resource
-		if c.Addr.Resource.Mode == addr.Data {
-			kind = subject.Data
-		}
-		return !x.rules.Wants(kind, c.Addr.Resource.Type)
-	})
-	n.Prior, n.PrevRun, n.Actions, n.Drift = nil, nil, nil, nil // plans are large
+	n := rulecheck.Needed(p, x.wants)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.plans[u] = &n
+	x.plans[u] = n
+}
+
+// takeSaved takes the plans that workers have returned. A plan that is encrypted with a key that this
+// process does not have is left out: the rules are then checked from the files of the unit.
+func (r *estateRun) takeSaved(ctx context.Context, results []*estate.Result) diag.List {
+	enc, ds := workdir.EncryptionOf(ctx, r.Directory, r.op.Vars, "")
+	if ds.HasErrors() {
+		return ds
+	}
+	for _, res := range results {
+		p, err := r.kept.Saving.Plan(res.Unit.Name, enc.Plan(ctx).Plans())
+		switch {
+		case errors.Is(err, planfile.ErrSealed):
+		case err != nil:
+			ds = append(ds, workdir.PlanFileError("of the unit "+res.Unit.Name, err)...)
+		case p != nil:
+			r.ruled.take(res.Unit, p)
+		}
+	}
+	return ds
 }
 
 // checkRules checks the rules for the plans of a run and reports the failures. It returns false if
@@ -56,12 +74,12 @@ func (r *estateRun) checkRules(ctx context.Context, results []*estate.Result) bo
 	if r.ruled.rules == nil || results == nil {
 		return true
 	}
-	plans := r.ruled.plans
-	if r.f.On != "" { // the plans are on the workers
-		plans = nil
+	var ds diag.List
+	if r.f.On != "" {
+		ds = r.takeSaved(ctx, results)
 	}
-	res, ds := r.ruled.rules.Estate(ctx, r.estate, plans)
-	ds = append(ds, rulecheck.Messages(res)...)
+	res, more := r.ruled.rules.Estate(ctx, r.estate, r.ruled.plans)
+	ds = slices.Concat(ds, more, rulecheck.Messages(res))
 	r.tellEstate(ds)
 	return !ds.HasErrors()
 }

@@ -68,6 +68,7 @@ type turnView struct {
 // serve runs units on request until the session ends.
 func (r *estateRun) serve(ctx context.Context) int {
 	s := r.Serving
+	r.op.Plan.Was = s.Job.Was
 	r.halt = halt{stop: s.Stop, asking: ctx}
 	x := &served{r: r, s: s, op: estate.Op(s.Job.Op), made: &outputs.Computed{}, views: map[string]*turnView{}}
 	o, ds := r.options(x.op)

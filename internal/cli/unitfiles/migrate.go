@@ -6,13 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
-	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/estate/affected"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -134,24 +131,8 @@ func sameValues(ctx context.Context, c *command.Call, f *unitflags.Flags, plan *
 			fmt.Fprintf(c.Stderr, "The values of the units in %s were not compared: %s.\n", units.PathShown(c, root), ds.Errors()[0].Summary)
 			continue
 		}
-		var names []string
-		for _, u := range all {
-			for _, x := range u.Objects {
-				for _, change := range x.Changes {
-					if change.Action != affected.MayChange {
-						names = append(names, strings.TrimSpace(u.Name+": "+x.Address+" "+change.Path))
-					}
-				}
-				if len(x.Changes) == 0 {
-					names = append(names, u.Name+": "+x.Address)
-				}
-			}
-			if len(u.Objects) == 0 {
-				names = append(names, u.Name)
-			}
-		}
-		if len(names) > 0 {
-			return diag.Errorf(diag.CodeCLIFileChanged, nil, "Migration changes values", "Nothing was written, because these values would differ: %s.", view.ShortList(names))
+		if ds := units.ValuesDiffer(all); ds.HasErrors() {
+			return ds
 		}
 	}
 	return nil

@@ -3,10 +3,12 @@ package units
 import (
 	"context"
 	"path/filepath"
+	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/affected"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
@@ -103,4 +105,29 @@ func differing(c *command.Call, o *estate.Options) func(ctx context.Context, bas
 		}
 		return names, nil
 	}
+}
+
+// ValuesDiffer returns an error that names the values in a comparison of the units before and after
+// a migration. Values that may change are no difference.
+func ValuesDiffer(all []*affected.Unit) diag.List {
+	var names []string
+	for _, u := range all {
+		for _, x := range u.Objects {
+			for _, change := range x.Changes {
+				if change.Action != affected.MayChange {
+					names = append(names, strings.TrimSpace(u.Name+": "+x.Address+" "+change.Path))
+				}
+			}
+			if len(x.Changes) == 0 {
+				names = append(names, u.Name+": "+x.Address)
+			}
+		}
+		if len(u.Objects) == 0 {
+			names = append(names, u.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return diag.Errorf(diag.CodeCLIMigration, nil, "Migration changes values", "Nothing was written, because these values would differ: %s.", view.ShortList(names))
 }

@@ -59,7 +59,7 @@ const packageOrder = `
 	  internal/provider/rpc/pb6;
 	internal/base/process < internal/base/sys;
 	internal/lang/hclnative < source;
-	NONE < internal/base/textdiff, internal/base/similar, internal/base/wrap;
+	NONE < internal/base/textdiff, internal/base/similar, internal/base/wrap, internal/base/junit;
 	source < internal/lang/format;
 
 	# messages to the user.
@@ -241,7 +241,7 @@ const packageOrder = `
 	internal/estate < internal/estate/affected;
 	source < internal/rules/finding;
 	internal/rules/finding, internal/lang/subject, plan < internal/rules;
-	internal/rules/finding < internal/rules/format;
+	internal/rules/finding, internal/base/junit < internal/rules/format;
 	internal/estate, unit/migrate, internal/rules/finding < internal/rules/lint;
 	internal/plan/planjson, diag, schema < internal/cli/view;
 	internal/base/digraph, internal/cli/view < internal/cli/planhtml;
@@ -276,7 +276,7 @@ const packageOrder = `
 	internal/cli/units, internal/cli/planpage < internal/cli/affected;
 	internal/cli/planpage, internal/cli/remoterun < internal/cli/show;
 	internal/cli/planpage, internal/cli/remoterun, internal/cli/affected, internal/cli/rulecheck, internal/plan/rounds < internal/cli/planning;
-	internal/cli/units, internal/cli/rulecheck, internal/rules/lint, internal/rules/format < internal/cli/check;
+	internal/cli/units, internal/cli/rulecheck, internal/cli/savedplan, internal/rules/lint, internal/rules/format < internal/cli/check;
 	internal/estate/placement, internal/cli/units, internal/cli/planpage, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/testrun/testfile < internal/cli/run;
 	internal/cli/run < internal/cli/stack;
 	internal/estate, internal/cli/project < internal/cli/help;
@@ -287,7 +287,7 @@ const packageOrder = `
 	internal/cli/project, internal/plan/depgraph < internal/cli/graph;
 	internal/cli/command < internal/cli/execcmd;
 	internal/estate, internal/testrun, internal/base/textdiff < internal/estate/estatetest;
-	internal/estate/estatetest, internal/cli/rulecheck, internal/cli/units < internal/cli/testcmd;
+	internal/estate/estatetest, internal/cli/rulecheck, internal/cli/units, internal/base/junit < internal/cli/testcmd;
 	internal/cli/flags, internal/lang/format, internal/base/textdiff < internal/cli/fmtcmd;
 	internal/net/otlp, internal/cli/units < internal/cli/measure;
 	internal/cli/affected, internal/cli/check, internal/cli/backendcmd, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,

@@ -50,8 +50,10 @@ type Job struct {
 	// CallsOf is the maximum number of concurrent calls of a turn to one configuration of a
 	// provider, by the provider's source.
 	CallsOf map[string]int `json:"calls_of,omitempty"`
-	Color   bool           `json:"color,omitempty"`
-	Width   int            `json:"width,omitempty"`
+	// Was contains the texts that places had in the revision of -since; see plan.Options.
+	Was   map[string]string `json:"was,omitempty"`
+	Color bool              `json:"color,omitempty"`
+	Width int               `json:"width,omitempty"`
 }
 
 // JobFormat is the version of the form of Job and Turn. It changes whenever a worker with another

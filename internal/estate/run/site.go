@@ -226,7 +226,7 @@ func (s *Site) checkInputs(declared map[string]*config.Variable) diag.List {
 // engine returns the options of an engine in the working directory.
 func (s *Site) engine(at *workdir.Directory, plugins *workdir.Plugins, encrypted workdir.Encrypted) engine.Options {
 	o := s.r.Host.Engine(at, plugins, encrypted)
-	o.Set, o.Sources, o.Now = s.dir.Parsed.Set, &s.dir.Parsed.Sources, s.r.Machine.Now
+	o.Set, o.Sources, o.Files, o.Now = s.dir.Parsed.Set, &s.dir.Parsed.Sources, s.dir.Files, s.r.Machine.Now
 	o.Workspace = s.r.States.Workspace(s.dir.Path, at.Env)
 	o.Value = siteUnit{s}.One
 	return o

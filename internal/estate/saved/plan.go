@@ -234,6 +234,21 @@ func (s *Saving) Import(unit string, b []byte, version string) error {
 	return nil
 }
 
+// Plan returns the plan of a unit, or nil if there is none. by decrypts it; nil means that plans are
+// not encrypted.
+func (s *Saving) Plan(unit string, by sealing.Sealer) (*plan.Plan, error) {
+	s.mu.Lock()
+	u := s.units[unit]
+	s.mu.Unlock()
+	if u == nil || !u.Planned {
+		return nil, nil
+	}
+	if by != nil {
+		u.Decrypt(by)
+	}
+	return u.Plan()
+}
+
 // Write writes the plan to a file. version is the version of the program.
 func (p *Plan) Write(w io.Writer, version string) error {
 	about, err := json.Marshal(p.About)

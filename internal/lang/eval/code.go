@@ -131,10 +131,13 @@ func compileRepeat(r config.Repeat) repeatCode {
 type Compiled struct {
 	// Keep keeps the bodies of blocks that validation decodes for the plan that follows.
 	Keep bool
+	// Shared keeps the bodies of blocks for other evaluations.
+	Shared bool
 
 	mu     sync.Mutex
 	codes  map[*config.Module]*code
 	bodies map[bodyKey]*body
+	loose  map[any]func() *LooseBody // by the block; see Module.Loose
 }
 
 // code returns the preprocessed form of a module's configuration.
@@ -345,7 +348,7 @@ func (ev *Evaluator) compileBody(owner any, src hcl.Body, s *schema.Block) (*lan
 		all.bodies[k] = b
 	}
 	all.mu.Unlock()
-	out := b.get(src, s, all.Keep && ev.o.Validating)
+	out := b.get(src, s, all.Shared || all.Keep && ev.o.Validating)
 	if len(b.ds) > 0 {
 		if _, again := ev.reported.LoadOrStore(b, true); !again {
 			return out, slices.Clone(b.ds)

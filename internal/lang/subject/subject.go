@@ -164,12 +164,10 @@ func (c *collector) instance(kind Kind, d *eval.Desired, some bool) *Subject {
 		s.Attrs = rs.Block.SetUnknowns(plain).MarkWithPaths(marks)
 		return s
 	}
-	s.Attrs = c.body(d.Scope(cty.NilVal), m(d).Node.Config, cfg.Body)
+	s.Attrs = c.body(d.Scope(cty.NilVal), d.Resource.Mod.Loose(cfg, cfg.Body))
 	s.Config, s.Lacks = s.Attrs, lacksSchema(p)
 	return s
 }
-
-func m(d *eval.Desired) *eval.Module { return d.Resource.Mod }
 
 func lacksSchema(p addr.Provider) string {
 	return "is not written, and the schema of the provider " + p.Display() + ", which may set it, is not available"
@@ -210,37 +208,35 @@ func (c *collector) schema(p addr.Provider, a addr.Resource) *schema.Resource {
 // body returns the values of a body without a schema: arguments have the types of their
 // expressions, and the nested blocks of one type are a list of objects. An argument whose name
 // suggests a secret is sensitive.
-func (c *collector) body(s lang.Scope, cfg *config.Module, body hcl.Body) cty.Value {
-	out := map[string]cty.Value{}
-	attrs, _ := body.JustAttributes() // blocks are not an error here
-	for name, a := range attrs {
+func (c *collector) body(s lang.Scope, body *eval.LooseBody) cty.Value {
+	out := make(map[string]cty.Value, len(body.Args)+len(body.Blocks))
+	for _, a := range body.Args {
 		v, ds := lang.Eval(c.t, s, a.Expr, cty.DynamicPseudoType)
 		if ds.HasErrors() {
 			v = cty.DynamicVal
 		}
-		if origin.SecretName(name) {
+		if origin.SecretName(a.Name) {
 			v = v.Mark(value.Sensitive)
 		}
-		out[name] = v
+		out[a.Name] = v
 	}
-	for _, typ := range cfg.BlockTypes(body) {
-		if _, also := out[typ]; !also {
-			out[typ] = c.blocks(s, cfg, body, typ)
-		}
+	for _, b := range body.Blocks {
+		out[b.Type] = c.blocks(s, b.All)
 	}
 	return cty.ObjectVal(out)
 }
 
 // blocks returns the nested blocks of one type as a list.
-func (c *collector) blocks(s lang.Scope, cfg *config.Module, body hcl.Body, typ string) cty.Value {
-	content, _, _ := body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: typ}, {Type: "dynamic", LabelNames: []string{"type"}}}})
+func (c *collector) blocks(s lang.Scope, blocks []eval.LooseBlock) cty.Value {
 	var all []cty.Value
-	for _, b := range content.Blocks {
+	for _, b := range blocks {
 		switch {
-		case b.Type == typ:
-			all = append(all, c.body(s, cfg, b.Body))
-		case b.Labels[0] == typ:
-			made, ok := c.dynamic(s, cfg, b)
+		case b.Body == nil:
+			return cty.DynamicVal
+		case b.Each == nil:
+			all = append(all, c.body(s, b.Body))
+		default:
+			made, ok := c.dynamic(s, b)
 			if !ok {
 				return cty.DynamicVal
 			}
@@ -251,20 +247,8 @@ func (c *collector) blocks(s lang.Scope, cfg *config.Module, body hcl.Body, typ 
 }
 
 // dynamic returns the blocks that a dynamic block creates. ok is false if they are unknown.
-func (c *collector) dynamic(s lang.Scope, cfg *config.Module, b *hcl.Block) (out []cty.Value, ok bool) {
-	content, _, _ := b.Body.PartialContent(&hcl.BodySchema{ // validation reports errors
-		Attributes: []hcl.AttributeSchema{{Name: "for_each"}, {Name: "iterator"}, {Name: "labels"}},
-		Blocks:     []hcl.BlockHeaderSchema{{Type: "content"}},
-	})
-	each := content.Attributes["for_each"]
-	if each == nil || len(content.Blocks) == 0 {
-		return nil, false
-	}
-	name := b.Labels[0]
-	if it := content.Attributes["iterator"]; it != nil {
-		name = hcl.ExprAsKeyword(it.Expr)
-	}
-	coll, ds := lang.Eval(c.t, s, each.Expr, cty.DynamicPseudoType)
+func (c *collector) dynamic(s lang.Scope, b eval.LooseBlock) (out []cty.Value, ok bool) {
+	coll, ds := lang.Eval(c.t, s, b.Each, cty.DynamicPseudoType)
 	coll, marks := coll.Unmark()
 	if ds.HasErrors() || !coll.IsKnown() {
 		return nil, false
@@ -278,7 +262,7 @@ func (c *collector) dynamic(s lang.Scope, cfg *config.Module, b *hcl.Block) (out
 			k = v
 		}
 		iterator := cty.ObjectVal(map[string]cty.Value{"key": k.WithMarks(marks), "value": v.WithMarks(marks)})
-		out = append(out, c.body(loopScope{s, name, iterator}, cfg, content.Blocks[0].Body))
+		out = append(out, c.body(loopScope{s, b.Iterator, iterator}, b.Body))
 	}
 	return out, true
 }
@@ -413,7 +397,7 @@ func (c *collector) providers(m *eval.Module) {
 					return
 				}
 			}
-			s.Attrs = c.body(pc.Scope(), cfg, b.Body)
+			s.Attrs = c.body(pc.Scope(), m.Loose(b, b.Body))
 			s.Config, s.Lacks = s.Attrs, lacksSchema(pc.Addr.Provider)
 		})
 	}

@@ -1,0 +1,142 @@
+package rules
+
+import (
+	"encoding/binary"
+	"sync"
+
+	"github.com/terrace-iac/terrace/demand"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// # Decisions
+//
+// Units that call the same module have many equal values. Whether a filter or a condition is true
+// depends on nothing but the values to which it refers: functions are pure, and local values of a
+// file and lists of the estate are the same for all subjects. So each expression is evaluated once
+// for equal values. A value that is unknown, marked or large is not compared: its expression is
+// evaluated again.
+
+// Limits of the decisions of one expression: the length of a key, in bytes, and the number of keys.
+// So the decisions of an expression need at most 256 KB.
+const (
+	maxKey       = 256
+	maxDecisions = 1024
+)
+
+// decisions are the results of one expression by the values to which it refers. They may be used
+// concurrently.
+type decisions struct {
+	refs []lang.Ref
+
+	mu    sync.Mutex
+	known map[string]bool
+}
+
+func (d *decisions) get(key []byte) (result, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	result, ok = d.known[string(key)]
+	return result, ok
+}
+
+func (d *decisions) put(key []byte, result bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.known == nil {
+		d.known = map[string]bool{}
+	}
+	if len(d.known) < maxDecisions {
+		d.known[string(key)] = result
+	}
+}
+
+// appendKey appends the values of references to a key. It returns false if one cannot be compared.
+func (s *scope) appendKey(key []byte, t *demand.Task, refs []lang.Ref) ([]byte, bool) {
+	for _, ref := range refs {
+		v, used, ds := s.Resolve(t, ref.Traversal, &ref.At)
+		if len(ds) > 0 {
+			return key, false
+		}
+		if rest := ref.Traversal[min(used, len(ref.Traversal)):]; len(rest) > 0 {
+			next, diags := rest.TraverseRel(v)
+			if len(diags) > 0 {
+				return key, false
+			}
+			v = next
+		}
+		var ok bool
+		if key, ok = appendValue(key, v); !ok {
+			return key, false
+		}
+	}
+	return key, true
+}
+
+// appendValue appends a value with its type to a key, so that different values have different
+// keys. It returns false if the value cannot be compared.
+func appendValue(key []byte, v cty.Value) ([]byte, bool) {
+	ty := v.Type()
+	if v.IsMarked() || !v.IsKnown() || len(key) > maxKey {
+		return key, false
+	}
+	if v.IsNull() {
+		if !ty.IsPrimitiveType() && ty != cty.DynamicPseudoType {
+			return key, false
+		}
+		return append(append(append(key, '0'), ty.FriendlyName()...), 0), true
+	}
+	switch ty {
+	case cty.String:
+		s := v.AsString()
+		if len(s) > maxKey {
+			return key, false
+		}
+		return append(binary.AppendUvarint(append(key, '"'), uint64(len(s))), s...), true
+	case cty.Number:
+		return append(v.AsBigFloat().Append(append(key, '1'), 'p', 0), 0), true // without rounding
+	case cty.Bool:
+		if v.True() {
+			return append(key, 't'), true
+		}
+		return append(key, 'f'), true
+	}
+	kind := byte(0)
+	switch {
+	case ty.IsObjectType():
+		kind = '{'
+	case ty.IsTupleType():
+		kind = '('
+	case ty.IsListType():
+		kind = '['
+	case ty.IsMapType():
+		kind = 'm'
+	case ty.IsSetType():
+		kind = 's'
+	default:
+		return key, false
+	}
+	n := v.LengthInt()
+	key = binary.AppendUvarint(append(key, kind), uint64(n))
+	if n == 0 && ty.IsCollectionType() { // the elements of other collections show their type
+		if !ty.ElementType().IsPrimitiveType() {
+			return key, false
+		}
+		key = append(append(key, ty.FriendlyName()...), 0)
+	}
+	named := ty.IsObjectType() || ty.IsMapType()
+	for it := v.ElementIterator(); it.Next(); {
+		k, el := it.Element()
+		ok := true
+		if named {
+			key, ok = appendValue(key, k)
+		}
+		if ok {
+			key, ok = appendValue(key, el)
+		}
+		if !ok {
+			return key, false
+		}
+	}
+	return key, true
+}
