@@ -51,6 +51,7 @@ type Part struct {
 	Unknown bool     // the value is not known before an apply
 	Block   bool     // it is a nested block, whose arguments are separate parts
 	Secret  bool     // neither the value nor the text is shown
+	Marked  bool     // the value of its argument contains a secret
 	Fixed   bool     // it cannot be explained: it is no argument
 	Why     []string // why the value is unknown, if that cannot be computed from the configuration
 	// Refs contains the addresses to which the expression of a Fixed part refers.

@@ -52,7 +52,7 @@ func compareDirectories(ctx context.Context, c *command.Call, o *options, pair *
 			return err
 		}
 	}
-	if objects := affected.Compare(&base.Side, &head.Side); len(objects) > 0 {
+	if objects := affected.Compare(ctx, &base.Side, &head.Side); len(objects) > 0 {
 		r.Units = append(r.Units, &affected.Unit{Name: ".", Action: affected.Action(objects), Objects: objects})
 	}
 	return ds

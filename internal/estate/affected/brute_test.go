@@ -321,7 +321,7 @@ func TestBruteForce(t *testing.T) {
 				continue
 			}
 			got := map[string]*affected.Object{}
-			for _, o := range affected.Compare(outlined(t, a, schemas), outlined(t, b, schemas)) {
+			for _, o := range affected.Compare(t.Context(), outlined(t, a, schemas), outlined(t, b, schemas)) {
 				got[o.Address] = o
 			}
 			fail := func(format string, args ...any) {
