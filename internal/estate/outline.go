@@ -39,7 +39,8 @@ type Outlines struct {
 	loader   *unit.Loader
 	o        OutlineOptions
 	units    parallel.Cache[string, *UnitOutline]
-	modules  parallel.Cache[string, diag.List]
+	modules  parallel.Cache[string, diag.List] // errors of evaluations
+	whole    parallel.Cache[string, bool]      // units whose outlines are complete
 	contents parallel.Cache[*workcopy.Parsed, content]
 }
 
@@ -116,6 +117,15 @@ func (x *Outlines) Unit(ctx context.Context, u *discovery.Unit) (*UnitOutline, d
 
 // Of returns the outline of a unit with its module.
 func (x *Outlines) Of(ctx context.Context, u *discovery.Unit) (*UnitOutline, diag.List) {
+	out, ds := x.Outputs(ctx, u)
+	if !ds.HasErrors() {
+		x.whole.Pure(u.ID, func() bool { return out.collect() })
+	}
+	return out, ds
+}
+
+// Outputs returns the outline of a unit with its outputs, for the units that read them.
+func (x *Outlines) Outputs(ctx context.Context, u *discovery.Unit) (*UnitOutline, diag.List) {
 	out, ds := x.Unit(ctx, u)
 	if ds.HasErrors() {
 		return out, ds
@@ -167,7 +177,22 @@ func (o *UnitOutline) free() {
 	if o.engine != nil {
 		o.engine.Close()
 	}
+	if o.u != nil && (o.outputs != cty.NilVal || len(o.u.NeededBy) == 0) { // nothing evaluates the unit again
+		o.u.ForgetFile()
+	}
 	o.Outlined, o.engine, o.again, o.Own = nil, nil, nil, nil
+}
+
+// collect adds the objects of the module. It reports whether there are some.
+func (o *UnitOutline) collect() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.Outlined == nil {
+		return false
+	}
+	o.Collect()
+	o.Objects = append(o.Objects, o.Own...)
+	return true
 }
 
 // outputs implements unit.OutputsFunc.
@@ -185,7 +210,7 @@ func (x *Outlines) outputs(t *demand.Task, target string, at source.Range) (cty.
 		o, ok = x.o.Equal(t.Context(), u)
 	}
 	if !ok {
-		o, _ = x.Of(t.Context(), u)
+		o, _ = x.Outputs(t.Context(), u)
 	}
 	v := o.outputs
 	if v == cty.NilVal { // it has errors, or the comparison was interrupted
@@ -218,7 +243,7 @@ func (x *Outlines) outliner(ctx context.Context, u *discovery.Unit) *unitOutline
 	return &unitOutliner{x: x, u: u, in: in, t: t, p: outliner.NewUnitPrinter(in.Origin(t), x.text, x.o.Rename)}
 }
 
-// evaluate adds the objects of the module, and sets the outputs.
+// evaluate opens the module and sets the outputs.
 func (o *UnitOutline) evaluate(ctx context.Context) diag.List {
 	x, u := o.x, o.u
 	t, in := x.loader.Task(ctx), u.In(x.loader)
@@ -236,13 +261,20 @@ func (o *UnitOutline) evaluate(ctx context.Context) diag.List {
 		name, _ := explain.Show(file)
 		return name
 	}
+	given := map[string]*outline.Part{}
+	for _, x := range o.Own {
+		for i := range x.Parts {
+			if x.Addr == "inputs" {
+				given[x.Parts[i].Path] = &x.Parts[i]
+			}
+		}
+	}
 	o.again = func(moved func(addr.Instance) addr.Instance) (*engine.Outlined, diag.List) {
-		return e.Outline(ctx, engine.OutlineOptions{Explain: explain, Rename: x.o.Rename, Moved: moved, Schema: x.o.Schema})
+		return e.Outline(ctx, engine.OutlineOptions{Explain: explain, Rename: x.o.Rename, Moved: moved, Schema: x.o.Schema, Inputs: given, Later: moved == nil})
 	}
 	if o.Outlined, ds = o.again(nil); ds.HasErrors() {
 		return ds
 	}
-	o.Objects = append(o.Objects, o.Own...)
 	if m.Root == nil {
 		o.outputs = cty.DynamicVal.Mark(outliner.Identity{Name: "the outputs of " + u.Called(), Print: o.unknown})
 		return nil
@@ -375,7 +407,7 @@ func outputsOf(o *engine.Outlined, u *discovery.Unit, root *config.Module) cty.V
 		if d.Ephemeral {
 			continue
 		}
-		v := o.Output(name, u.Called())
+		v := o.Output(name, u.Called(), u.ID)
 		if bare, _ := v.Unmark(); bare.IsKnown() && bare.IsNull() {
 			continue // state does not keep null outputs
 		}

@@ -96,7 +96,7 @@ func (c *estates) twin(ctx context.Context, u *discovery.Unit) (*estate.UnitOutl
 	if p == nil || !c.same(p) {
 		return nil, false
 	}
-	o, ds := c.after.Of(ctx, p.head)
+	o, ds := c.after.Outputs(ctx, p.head)
 	return o, !ds.HasErrors()
 }
 

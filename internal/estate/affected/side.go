@@ -197,6 +197,9 @@ func (s *Side) cause(at source.Range) *Cause {
 
 // change describes a part that differs.
 func (c *comparer) change(d outline.Difference, p outline.PartDifference) *Change {
+	if out := c.direct(d, p); out != nil {
+		return out
+	}
 	key, ok := c.key(d, p)
 	if !ok {
 		out, _, _ := c.explained(d, p)
@@ -222,6 +225,19 @@ func (c *comparer) change(d outline.Difference, p outline.PartDifference) *Chang
 	}
 	c.note(d.New, out.cause)
 	return &out
+}
+
+// direct describes an input that is exactly an unknown output of another unit in both revisions. The
+// cause is that of the difference in the output. The result is nil for other parts.
+func (c *comparer) direct(d outline.Difference, p outline.PartDifference) *Change {
+	old, now := p.Old, p.New
+	if c.output == nil || c.sensitive || old == nil || now == nil || now.Output == "" || old.Output != now.Output || !slices.Equal(old.Why, now.Why) || old.Marked || now.Marked || old.Secret || now.Secret {
+		return nil
+	}
+	out := &Change{Path: strings.TrimLeft(p.Path, " ."), Action: p.Action, cause: c.head.cause(now.At)}
+	out.reads = []explanation.UnitOutput{{Unit: now.OutputOf, Name: now.Output}}
+	c.noteReads(d.New, out.reads)
+	return out
 }
 
 // explained describes a part with its explanations in both revisions.

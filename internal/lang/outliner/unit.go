@@ -65,7 +65,13 @@ func (x *UnitPrinter) split(out []outline.Part, address []step, v cty.Value, pat
 			}
 		}
 	}
-	return append(out, outline.Part{Path: path, Print: print, Unknown: !exact, Why: x.why(v, exact), At: at})
+	part := outline.Part{Path: path, Print: print, Unknown: !exact, Why: x.why(v, exact), At: at}
+	if !exact {
+		if ids := Identities(v); len(ids) == 1 && ids[0].Of.Name != "" && print == outputsOfUnits(ids).sum() {
+			part.Output, part.OutputOf = ids[0].Of.Name, ids[0].Of.Unit
+		}
+	}
+	return append(out, part)
 }
 
 // why returns the outputs and functions that make a value unknown.
