@@ -41,6 +41,7 @@ type Outlines struct {
 	units    parallel.Cache[string, *UnitOutline]
 	modules  parallel.Cache[string, diag.List] // errors of evaluations
 	whole    parallel.Cache[string, bool]      // units whose outlines are complete
+	schemas  parallel.Cache[string, func(addr.Provider) *schema.Provider]
 	contents parallel.Cache[*workcopy.Parsed, content]
 }
 
@@ -50,8 +51,13 @@ type OutlineOptions struct {
 	Rename func(string) string
 	// Show returns the name of a file as it is shown.
 	Show func(path string) string
-	// Schema returns the schema of a provider; see engine.OutlineOptions.
-	Schema func(addr.Provider) *schema.Provider
+	// Schemas returns the function that returns the schemas of providers, given the working
+	// directory of a unit and the providers that its module requires; see engine.OutlineOptions.
+	// nil means that only the schema of the built-in provider is available.
+	Schemas func(ctx context.Context, dir string, required map[addr.Provider][]config.Constraint) func(addr.Provider) *schema.Provider
+	// Twin returns the unit in the other revision. nil means that there is none. Both have the
+	// schemas of the twin's working directory.
+	Twin func(u *discovery.Unit) (*Outlines, *discovery.Unit)
 	// Equal returns the outline of a unit in another revision if the unit is equal there, so that
 	// its outputs are the same. ok is false if it may differ. nil means that no unit is equal.
 	Equal func(ctx context.Context, u *discovery.Unit) (other *UnitOutline, ok bool)
@@ -269,8 +275,9 @@ func (o *UnitOutline) evaluate(ctx context.Context) diag.List {
 			}
 		}
 	}
+	schemas := x.schemasOf(ctx, u, e)
 	o.again = func(moved func(addr.Instance) addr.Instance) (*engine.Outlined, diag.List) {
-		return e.Outline(ctx, engine.OutlineOptions{Explain: explain, Rename: x.o.Rename, Moved: moved, Schema: x.o.Schema, Inputs: given, Later: moved == nil})
+		return e.Outline(ctx, engine.OutlineOptions{Explain: explain, Rename: x.o.Rename, Moved: moved, Schema: schemas, Inputs: given, Later: moved == nil})
 	}
 	if o.Outlined, ds = o.again(nil); ds.HasErrors() {
 		return ds
@@ -281,6 +288,26 @@ func (o *UnitOutline) evaluate(ctx context.Context) diag.List {
 	}
 	o.outputs = outputsOf(o.Outlined, u, m.Root)
 	return nil
+}
+
+// schemasOf returns the function that returns the schemas of the providers of a unit, or nil. e is the
+// engine of its module, or of that of the unit in the other revision.
+func (x *Outlines) schemasOf(ctx context.Context, u *discovery.Unit, e *engine.Engine) func(addr.Provider) *schema.Provider {
+	if x.o.Twin != nil {
+		if other, twin := x.o.Twin(u); twin != nil {
+			return other.schemasOf(ctx, twin, e)
+		}
+	}
+	if x.o.Schemas == nil {
+		return nil
+	}
+	return x.schemas.Local(u.ID, func() (func(addr.Provider) *schema.Provider, bool) {
+		m := x.e.dirs.Module(x.e.static.Task(ctx), u.In(x.e.static))
+		if m.Dir == nil {
+			return nil, ctx.Err() == nil
+		}
+		return x.o.Schemas(ctx, m.Dir.Path, e.Requirements()), ctx.Err() == nil
+	})
 }
 
 // content is the fingerprint of the files of a module and of the modules that it calls.

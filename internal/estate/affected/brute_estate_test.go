@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
@@ -478,7 +479,9 @@ func bruteRevision(t *testing.T, dir, shown string, schemas bool) affected.Revis
 	if schemas {
 		p := plantest.New()
 		s, _ := p.Schema(t.Context(), addr.Provider{})
-		x.Schema = func(addr.Provider) *schema.Provider { return s }
+		x.Schemas = func(context.Context, string, map[addr.Provider][]config.Constraint) func(addr.Provider) *schema.Provider {
+			return func(addr.Provider) *schema.Provider { return s }
+		}
 	}
 	return x
 }

@@ -30,6 +30,12 @@ func Estates(ctx context.Context, base, head Revision) ([]*Unit, diag.List) {
 		c.of[p.base], c.of[p.head] = p, p
 	}
 	base.Equal = c.twin
+	base.Twin = func(u *discovery.Unit) (*estate.Outlines, *discovery.Unit) {
+		if p := c.of[u]; p != nil && p.head != nil {
+			return c.after, p.head
+		}
+		return nil, nil
+	}
 	c.before, c.after = base.Estate.Outlines(base.OutlineOptions), head.Estate.Outlines(head.OutlineOptions)
 	results := parallel.Map(len(pairs), 0, func(i int) result { return c.result(pairs[i]) })
 	var out []*Unit
