@@ -186,7 +186,7 @@ func (o *UnitOutline) free() {
 	if o.u != nil && (o.outputs != cty.NilVal || len(o.u.NeededBy) == 0) { // nothing evaluates the unit again
 		o.u.ForgetFile()
 	}
-	o.Outlined, o.engine, o.again, o.Own = nil, nil, nil, nil
+	o.Outlined, o.engine, o.again, o.Show, o.Own = nil, nil, nil, nil, nil
 }
 
 // collect adds the objects of the module. It reports whether there are some.

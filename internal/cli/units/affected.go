@@ -81,6 +81,9 @@ func compare(ctx context.Context, c *command.Call, o estate.Options, both ...com
 		eo.Discovery.Whole, eo.Checking = true, true
 		e, ds := Open(ctx, c, eo)
 		defer e.Close(ctx)
+		if ctx.Err() != nil {
+			return nil, e.Sources(), diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The comparison was interrupted.")
+		}
 		if ds.HasErrors() {
 			return nil, e.Sources(), ds.Errors()
 		}
