@@ -444,7 +444,10 @@ func plannedEstate(t *testing.T, s *estateSpec, dir string) map[string]*plannedU
 			fsys[g.Path] = &fstest.MapFile{Data: []byte(v.AsString())}
 			p.generate[g.Name] = v.AsString()
 		}
-		e := open(t, fsys)
+		e, ds := tryOpen(t, fsys)
+		if ds.HasErrors() { // a generated file contains a line break of a decrypted file
+			return nil
+		}
 		values, _, ds := inputs.Of(task, u, e.Tree().Root.Config.Variables)
 		if ds.HasErrors() {
 			return nil
@@ -586,6 +589,9 @@ func TestBruteForceEstates(t *testing.T) {
 				case o == nil:
 				case o.Action == affected.MayChange:
 					counts.may++
+					if o.Was != "" {
+						p, q = x.objects[o.Was], y.objects[o.Address]
+					}
 					for _, c := range o.Changes {
 						if schemas && !may && !unknownAt(p, c.Path) && !unknownAt(q, c.Path) {
 							fail("%s %s %s may change, but is known: %#v, %#v", name, address, c.Path, p, q)
