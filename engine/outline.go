@@ -28,16 +28,20 @@ type OutlineOptions struct {
 	// Schema returns the schema of a provider without starting the provider, or nil if it is not
 	// available. The built-in provider is always available.
 	Schema func(addr.Provider) *schema.Provider
+	// Inputs contains parts of the variables whose fingerprints are already computed, by path.
+	Inputs map[string]*outline.Part
+	// Later means that the outline is computed by Collect.
+	Later bool
 }
 
 // An Outlined is the outline of an engine's configuration. Its methods must not be called
 // concurrently.
 type Outlined struct {
-	*outline.Outline
-	evaluation *outliner.Evaluation
-	explainer  *origin.Explainer
-	task       *demand.Task
-	graph      *demand.Graph
+	*outline.Outline // nil before Collect
+	evaluation       *outliner.Evaluation
+	explainer        *origin.Explainer
+	task             *demand.Task
+	graph            *demand.Graph
 }
 
 // Outline evaluates the configuration without state and without providers, and returns its content
@@ -48,7 +52,7 @@ func (e *Engine) Outline(ctx context.Context, o OutlineOptions) (*Outlined, diag
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	oo := &outliner.Options{Rename: o.Rename, Moved: o.Moved, Schema: schemas, Given: outliner.Inputs(o.Explain.Unit)}
+	oo := &outliner.Options{Rename: o.Rename, Moved: o.Moved, Schema: schemas, Given: outliner.Inputs(o.Explain.Unit), Inputs: o.Inputs}
 	oo.Text = func(at source.Range) []byte {
 		for _, set := range []*source.Set{e.o.Set, o.Explain.UnitSet} {
 			if set == nil {
@@ -60,9 +64,15 @@ func (e *Engine) Outline(ctx context.Context, o OutlineOptions) (*Outlined, diag
 		}
 		return nil
 	}
-	of := outliner.Of(task, x.Eval, oo)
-	return &Outlined{Outline: of.Outline, evaluation: of, explainer: x, task: task, graph: graph}, nil
+	out := &Outlined{evaluation: outliner.Of(task, x.Eval, oo), explainer: x, task: task, graph: graph}
+	if !o.Later {
+		out.Collect()
+	}
+	return out, nil
 }
+
+// Collect computes the outline.
+func (x *Outlined) Collect() { x.Outline = x.evaluation.Outline() }
 
 // MovedFrom returns the new addresses of those instances that moved blocks in the configuration
 // move, and of those that move because count was added to their block or removed from it.
@@ -91,5 +101,8 @@ func (x *Outlined) Explain(address string) (*explanation.Explanation, diag.List)
 func (x *Outlined) Problems() diag.List { return x.graph.Diags().Errors() }
 
 // Output returns the value of an output of the root module. Unknown parts of it have marks that
-// identify them to the outlines of units that read the output.
-func (x *Outlined) Output(name, unit string) cty.Value { return x.evaluation.Output(name, unit) }
+// identify them to the outlines of units that read the output. unit and id are the name and the ID of
+// the unit that has the output.
+func (x *Outlined) Output(name, unit, id string) cty.Value {
+	return x.evaluation.Output(name, unit, id)
+}

@@ -51,16 +51,16 @@ type Part struct {
 	Unknown bool     // the value is not known before an apply
 	Block   bool     // it is a nested block, whose arguments are separate parts
 	Secret  bool     // neither the value nor the text is shown
+	Marked  bool     // the value of its argument contains a secret
 	Fixed   bool     // it cannot be explained: it is no argument
 	Why     []string // why the value is unknown, if that cannot be computed from the configuration
+	// Output and OutputOf are the name of an output and the ID of its unit if the value is exactly
+	// this output, which is unknown.
+	Output, OutputOf string
 	// Refs contains the addresses to which the expression of a Fixed part refers.
 	Refs []string
 	At   source.Range
 }
 
 // An Outline is the list of the objects of a module tree, sorted by address.
-type Outline struct {
-	Objects []*Object
-	// Outputs contains the root outputs by name: their fingerprints, for readers in other units.
-	Outputs map[string]Print
-}
+type Outline struct{ Objects []*Object }

@@ -269,7 +269,7 @@ func (l *Loader) unitFile(dir string) string {
 
 // table returns the functions that do not depend on a unit.
 func (l *Loader) table(dir string) map[string]function.Function {
-	return funcs.Table(funcs.Config{BaseDir: dir, Home: l.env.Machine.Home, Now: l.env.Machine.Now, ReadFile: l.env.ReadFile})
+	return funcs.Table(funcs.Config{BaseDir: dir, Home: l.env.Machine.Home, Now: l.env.Machine.Now, ReadFile: l.env.ReadFile, Comparing: l.env.Checking})
 }
 
 // functions returns the evaluation context with the functions of the configuration language

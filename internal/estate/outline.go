@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
@@ -33,10 +35,14 @@ import (
 // outputs pass from unit to unit. An unknown output has an identity, which its readers inherit. Its
 // methods may be called concurrently.
 type Outlines struct {
-	e      *Estate
-	loader *unit.Loader
-	o      OutlineOptions
-	done   parallel.Cache[string, *UnitOutline]
+	e        *Estate
+	loader   *unit.Loader
+	o        OutlineOptions
+	units    parallel.Cache[string, *UnitOutline]
+	modules  parallel.Cache[string, diag.List] // errors of evaluations
+	whole    parallel.Cache[string, bool]      // units whose outlines are complete
+	schemas  parallel.Cache[string, func(addr.Provider) *schema.Provider]
+	contents parallel.Cache[*workcopy.Parsed, content]
 }
 
 // OutlineOptions configures Outlines. Show is required.
@@ -45,8 +51,16 @@ type OutlineOptions struct {
 	Rename func(string) string
 	// Show returns the name of a file as it is shown.
 	Show func(path string) string
-	// Schema returns the schema of a provider; see engine.OutlineOptions.
-	Schema func(addr.Provider) *schema.Provider
+	// Schemas returns the function that returns the schemas of providers, given the working
+	// directory of a unit and the providers that its module requires; see engine.OutlineOptions.
+	// nil means that only the schema of the built-in provider is available.
+	Schemas func(ctx context.Context, dir string, required map[addr.Provider][]config.Constraint) func(addr.Provider) *schema.Provider
+	// Twin returns the unit in the other revision. nil means that there is none. Both have the
+	// schemas of the twin's working directory.
+	Twin func(u *discovery.Unit) (*Outlines, *discovery.Unit)
+	// Equal returns the outline of a unit in another revision if the unit is equal there, so that
+	// its outputs are the same. ok is false if it may differ. nil means that no unit is equal.
+	Equal func(ctx context.Context, u *discovery.Unit) (other *UnitOutline, ok bool)
 }
 
 // Outlines returns the outlines of the estate's units.
@@ -68,22 +82,65 @@ func (e *Estate) Text(u *discovery.Unit) (text string, ok bool) {
 
 // A UnitOutline is the outline of one unit and its module.
 type UnitOutline struct {
-	*engine.Outlined                          // nil after Release
+	*engine.Outlined                          // nil before Outlines.Of, and after Release
 	Show             func(file string) string // returns the name of a file of the unit or its module as it is shown
-	engine           *engine.Engine
-	again            func(moved func(addr.Instance) addr.Instance) (*engine.Outlined, diag.List)
-	objects          []*outline.Object
-	outputs          cty.Value
-	diags            diag.List
+	// Own contains the objects of the unit itself. Outlined contains them, too.
+	Own []*outline.Object
+	// Content is the fingerprint of everything except the unit's inputs that determines the values
+	// in its module. It is zero if it is not certain what determines them.
+	Content outline.Print
+	// Sensitive means that the module has sensitive variables.
+	Sensitive bool
+
+	x       *Outlines
+	u       *discovery.Unit
+	engine  *engine.Engine
+	again   func(moved func(addr.Instance) addr.Instance) (*engine.Outlined, diag.List)
+	unknown outline.Print // identifies all outputs if the module is not on this machine
+	outputs cty.Value
+
+	mu       sync.Mutex
+	released bool
 }
 
-// Of returns the outline of a unit.
-func (x *Outlines) Of(ctx context.Context, u *discovery.Unit) (*UnitOutline, diag.List) {
-	out, err := x.done.Do(ctx, u.ID, func() (*UnitOutline, bool) { return x.unit(ctx, u), true })
-	if err != nil {
-		return &UnitOutline{}, diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The comparison was interrupted.")
+// interrupted returns the error of a comparison that was canceled.
+func interrupted() diag.List {
+	return diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The comparison was interrupted.")
+}
+
+// Unit returns the outline of a unit without its module. The errors are those of a unit that cannot
+// be read.
+func (x *Outlines) Unit(ctx context.Context, u *discovery.Unit) (*UnitOutline, diag.List) {
+	if u.Broken != nil {
+		return &UnitOutline{}, u.Broken
 	}
-	return out, out.diags
+	out, err := x.units.Do(ctx, u.ID, func() (*UnitOutline, bool) { return x.unit(ctx, u), true })
+	if err != nil || ctx.Err() != nil {
+		return &UnitOutline{}, interrupted()
+	}
+	return out, nil
+}
+
+// Of returns the outline of a unit with its module.
+func (x *Outlines) Of(ctx context.Context, u *discovery.Unit) (*UnitOutline, diag.List) {
+	out, ds := x.Outputs(ctx, u)
+	if !ds.HasErrors() {
+		x.whole.Pure(u.ID, func() bool { return out.collect() })
+	}
+	return out, ds
+}
+
+// Outputs returns the outline of a unit with its outputs, for the units that read them.
+func (x *Outlines) Outputs(ctx context.Context, u *discovery.Unit) (*UnitOutline, diag.List) {
+	out, ds := x.Unit(ctx, u)
+	if ds.HasErrors() {
+		return out, ds
+	}
+	ds, err := x.modules.Do(ctx, u.ID, func() (diag.List, bool) { return out.evaluate(ctx), true })
+	if err != nil || ctx.Err() != nil {
+		return out, interrupted()
+	}
+	return out, ds
 }
 
 // Move computes the outline again with the addresses to which another revision moves instances.
@@ -109,17 +166,39 @@ func (o *UnitOutline) Move(head *UnitOutline) diag.List {
 	})
 	if !ds.HasErrors() {
 		o.Outlined = again
-		o.Objects = append(o.Objects, o.objects...)
+		o.Objects = append(o.Objects, o.Own...)
 	}
 	return ds
 }
 
 // Release frees everything except the outputs, which other units may read.
 func (o *UnitOutline) Release() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.released = true
+	o.free()
+}
+
+func (o *UnitOutline) free() {
 	if o.engine != nil {
 		o.engine.Close()
 	}
-	o.Outlined, o.engine, o.again, o.objects = nil, nil, nil, nil
+	if o.u != nil && (o.outputs != cty.NilVal || len(o.u.NeededBy) == 0) { // nothing evaluates the unit again
+		o.u.ForgetFile()
+	}
+	o.Outlined, o.engine, o.again, o.Show, o.Own = nil, nil, nil, nil, nil
+}
+
+// collect adds the objects of the module. It reports whether there are some.
+func (o *UnitOutline) collect() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.Outlined == nil {
+		return false
+	}
+	o.Collect()
+	o.Objects = append(o.Objects, o.Own...)
+	return true
 }
 
 // outputs implements unit.OutputsFunc.
@@ -132,52 +211,156 @@ func (x *Outlines) outputs(t *demand.Task, target string, at source.Range) (cty.
 		name := x.e.Found.Name(target)
 		return cty.DynamicVal.Mark(outliner.Identity{Name: "the outputs of " + name}), true, nil
 	}
-	o, _ := x.Of(t.Context(), u)
-	return o.outputs, o.outputs.IsKnown(), nil
+	o, ok := (*UnitOutline)(nil), false
+	if x.o.Equal != nil {
+		o, ok = x.o.Equal(t.Context(), u)
+	}
+	if !ok {
+		o, _ = x.Outputs(t.Context(), u)
+	}
+	v := o.outputs
+	if v == cty.NilVal { // it has errors, or the comparison was interrupted
+		v = cty.DynamicVal.Mark(outliner.Identity{Name: "the outputs of " + u.Called()})
+	}
+	return v, v.IsKnown(), nil
 }
 
-// unit computes the outline of a unit.
+// unit computes the outline of a unit without its module.
 func (x *Outlines) unit(ctx context.Context, u *discovery.Unit) *UnitOutline {
-	out := &UnitOutline{outputs: cty.DynamicVal.Mark(outliner.Identity{Name: "the outputs of " + u.Called()})}
-	if u.Broken != nil {
-		out.diags = u.Broken
-		return out
-	}
-	t, in := x.loader.Task(ctx), u.In(x.loader)
-	c := &unitOutliner{x: x, u: u, in: in, t: t, p: outliner.NewUnitPrinter(in.Origin(t), x.text, x.o.Rename)}
+	out := &UnitOutline{x: x, u: u}
+	c := x.outliner(ctx, u)
 	c.blocks()
-	out.objects = c.out
+	m := x.e.dirs.Module(x.e.static.Task(ctx), u.In(x.e.static))
+	if m.Root == nil {
+		d := c.unknown("module", "the module is not on this machine")
+		c.out = append(c.out, d)
+		out.unknown = d.Parts[0].Print
+	} else if !m.Whole {
+		c.out = append(c.out, c.unknown("module", "files that a hook or an unknown value writes are not known before a run"))
+	}
+	out.Own = c.out
+	out.Content, out.Sensitive = c.content(ctx, m)
+	return out
+}
 
+// outliner returns the collector of a unit's objects.
+func (x *Outlines) outliner(ctx context.Context, u *discovery.Unit) *unitOutliner {
+	t, in := x.loader.Task(ctx), u.In(x.loader)
+	return &unitOutliner{x: x, u: u, in: in, t: t, p: outliner.NewUnitPrinter(in.Origin(t), x.text, x.o.Rename)}
+}
+
+// evaluate opens the module and sets the outputs.
+func (o *UnitOutline) evaluate(ctx context.Context) diag.List {
+	x, u := o.x, o.u
+	t, in := x.loader.Task(ctx), u.In(x.loader)
 	m, e, explain, ds := x.e.openAlone(ctx, t, u, in, x.o.Show)
 	if e == nil {
-		out.diags = ds
-		return out
+		return ds
 	}
-	out.engine = e
-	out.Show = func(file string) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.released { // only the outputs are read
+		defer o.free()
+	}
+	o.engine = e
+	o.Show = func(file string) string {
 		name, _ := explain.Show(file)
 		return name
 	}
-	out.again = func(moved func(addr.Instance) addr.Instance) (*engine.Outlined, diag.List) {
-		return e.Outline(ctx, engine.OutlineOptions{Explain: explain, Rename: x.o.Rename, Moved: moved, Schema: x.o.Schema})
+	given := map[string]*outline.Part{}
+	for _, x := range o.Own {
+		for i := range x.Parts {
+			if x.Addr == "inputs" {
+				given[x.Parts[i].Path] = &x.Parts[i]
+			}
+		}
 	}
-	if out.Outlined, ds = out.again(nil); ds.HasErrors() {
-		out.diags = ds
+	schemas := x.schemasOf(ctx, u, e)
+	o.again = func(moved func(addr.Instance) addr.Instance) (*engine.Outlined, diag.List) {
+		return e.Outline(ctx, engine.OutlineOptions{Explain: explain, Rename: x.o.Rename, Moved: moved, Schema: schemas, Inputs: given, Later: moved == nil})
+	}
+	if o.Outlined, ds = o.again(nil); ds.HasErrors() {
+		return ds
+	}
+	if m.Root == nil {
+		o.outputs = cty.DynamicVal.Mark(outliner.Identity{Name: "the outputs of " + u.Called(), Print: o.unknown})
+		return nil
+	}
+	o.outputs = outputsOf(o.Outlined, u, m.Root)
+	return nil
+}
+
+// schemasOf returns the function that returns the schemas of the providers of a unit, or nil. e is the
+// engine of its module, or of that of the unit in the other revision.
+func (x *Outlines) schemasOf(ctx context.Context, u *discovery.Unit, e *engine.Engine) func(addr.Provider) *schema.Provider {
+	if x.o.Twin != nil {
+		if other, twin := x.o.Twin(u); twin != nil {
+			return other.schemasOf(ctx, twin, e)
+		}
+	}
+	if x.o.Schemas == nil {
+		return nil
+	}
+	return x.schemas.Local(u.ID, func() (func(addr.Provider) *schema.Provider, bool) {
+		m := x.e.dirs.Module(x.e.static.Task(ctx), u.In(x.e.static))
+		if m.Dir == nil {
+			return nil, ctx.Err() == nil
+		}
+		return x.o.Schemas(ctx, m.Dir.Path, e.Requirements()), ctx.Err() == nil
+	})
+}
+
+// content is the fingerprint of the files of a module and of the modules that it calls.
+type content struct {
+	outline.Print
+	sensitive bool // the module has sensitive variables
+}
+
+// content returns UnitOutline.Content and UnitOutline.Sensitive.
+func (c *unitOutliner) content(ctx context.Context, m *workcopy.Module) (print outline.Print, sensitive bool) {
+	if m.Root == nil { // there is no object of a module
+		return c.p.Text("module", ""), false
+	}
+	if !m.Whole || m.Diags.HasErrors() {
+		return print, false
+	}
+	if other, ds := c.x.e.runner.Given(c.t, c.u, m.Dir, m.Root.Variables); len(other) > 0 || ds.HasErrors() {
+		return print, false
+	}
+	of := c.x.contents.Local(m.Dir.Parsed, func() (content, bool) { return c.ofFiles(ctx, m), ctx.Err() == nil })
+	return of.Print, of.sensitive
+}
+
+// ofFiles returns the fingerprint of the files of a module. It is zero if the values in the module
+// depend on anything else than on these files and on the values of its variables.
+func (c *unitOutliner) ofFiles(ctx context.Context, m *workcopy.Module) (out content) {
+	e, _ := engine.Open(ctx, engine.Options{
+		Dir: m.Dir.Path, Set: m.Dir.Parsed.Set, Sources: &m.Dir.Parsed.Sources, Now: c.x.e.o.Machine.Now, ReadFile: c.x.e.o.Host.Files().Whole,
+	})
+	if e == nil {
 		return out
 	}
-	out.Objects = append(out.Objects, out.objects...)
-	if m.Root != nil {
-		out.outputs = c.outputs(out.Outlined, m.Root)
-		if !m.Whole {
-			out.Objects = append(out.Objects, c.unknown("module", "files that a hook or an unknown value writes are not known before a run"))
-		}
-	} else {
-		d := c.unknown("module", "the module is not on this machine")
-		out.Objects = append(out.Objects, d)
-		out.outputs = cty.DynamicVal.Mark(outliner.Identity{Name: "the outputs of " + u.Called(), Print: d.Parts[0].Print})
+	defer e.Close()
+	tree := e.Tree()
+	if tree == nil || !tree.Constant {
+		return out
 	}
+	text := m.Dir.Files.Package + "\x00" + m.Dir.Files.Sub
+	for _, f := range tree.Files() {
+		if f.Bytes == nil || readsFiles().Match(f.Bytes) {
+			return out
+		}
+		text += "\x00" + f.Path + "\x00" + strconv.Itoa(len(f.Bytes)) + "\x00" + string(f.Bytes)
+	}
+	for _, v := range m.Root.Variables {
+		out.sensitive = out.sensitive || v.Sensitive
+	}
+	out.Print = c.p.Text("module", text)
 	return out
 }
+
+// readsFiles matches the names of functions whose results depend on files.
+var readsFiles = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(file[a-z0-9]*|template[a-z]*)\s*\(`) })
 
 // openAlone opens the module of a unit for an evaluation without state and without providers, with
 // the values that the unit gives. The engine is nil if there are errors; otherwise the caller must
@@ -244,13 +427,14 @@ type unitOutliner struct {
 	out []*outline.Object
 }
 
-func (c *unitOutliner) outputs(o *engine.Outlined, root *config.Module) cty.Value {
+// outputsOf returns the outputs of a unit as its readers see them.
+func outputsOf(o *engine.Outlined, u *discovery.Unit, root *config.Module) cty.Value {
 	all := map[string]cty.Value{}
 	for name, d := range root.Outputs {
 		if d.Ephemeral {
 			continue
 		}
-		v := o.Output(name, c.u.Called())
+		v := o.Output(name, u.Called(), u.ID)
 		if bare, _ := v.Unmark(); bare.IsKnown() && bare.IsNull() {
 			continue // state does not keep null outputs
 		}

@@ -310,14 +310,10 @@ func (p *Loaded) SelectProviders(ctx context.Context, states ...*state.State) di
 	return p.Plugins.Choose(ctx, req)
 }
 
-// KeptSchema returns a function that returns the schema of a provider if it is known without a process,
-// or nil: the provider is installed, and an earlier command has kept its schema.
-func (p *Loaded) KeptSchema(ctx context.Context) func(addr.Provider) *schema.Provider {
-	choose := sync.OnceFunc(func() { p.Plugins.Choose(ctx, p.Required()) }) // a provider that is not installed has no schema
-	return func(a addr.Provider) *schema.Provider {
-		choose()
-		return p.Plugins.KeptSchema(ctx, a)
-	}
+// KeptSchemas returns a function that returns the schema of a provider if it is known without a
+// process, or nil; see Plugins.KeptSchemas.
+func (p *Loaded) KeptSchemas(ctx context.Context) func(addr.Provider) *schema.Provider {
+	return p.Plugins.KeptSchemas(ctx, p.Required())
 }
 
 // Required returns the providers that the configuration and the states need. A state may be nil.

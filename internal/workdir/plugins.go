@@ -3,6 +3,7 @@ package workdir
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -214,14 +215,22 @@ func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (provider.Progr
 	}, ds
 }
 
-// KeptSchema returns the schema of a provider that Choose has selected, if an earlier command has kept
-// it, or nil. It starts no process.
-func (pl *Plugins) KeptSchema(ctx context.Context, a addr.Provider) *schema.Provider {
-	prog, ds := pl.Program(ctx, a)
-	if ds.HasErrors() || prog.Schema == nil {
-		return nil
+// KeptSchemas returns a function that returns the schemas of those required providers which are
+// installed in the directory, and whose schemas an earlier command has kept. It starts no process.
+// The function returns nil for other providers.
+func (pl *Plugins) KeptSchemas(ctx context.Context, req install.Requirements) func(addr.Provider) *schema.Provider {
+	dir := pl.InstallOptions().WorkDir
+	if _, err := os.Stat(sys.Join(dir, filepath.Join(pl.Directory.DataDir(), "providers"))); err != nil || !pl.Directory.Schemas.Enabled() {
+		return func(addr.Provider) *schema.Provider { return nil }
 	}
-	return prog.Schema()
+	_ = pl.Choose(ctx, req) // a provider that is not installed has no schema
+	return func(a addr.Provider) *schema.Provider {
+		p, ds := pl.Program(ctx, a)
+		if ds.HasErrors() || p.Schema == nil {
+			return nil
+		}
+		return p.Schema()
+	}
 }
 
 // SortedProviders returns the required providers in the order of the lock file.

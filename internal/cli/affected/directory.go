@@ -2,6 +2,7 @@ package affected
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/revision"
 	"github.com/terrace-iac/terrace/internal/lang/module"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -35,6 +37,12 @@ func compareDirectories(ctx context.Context, c *command.Call, o *options, pair *
 		return ds
 	}
 	defer head.close()
+	required := head.Required()
+	maps.Copy(required, base.Required())
+	if plugins, more := c.Directory.Plugins(); !more.HasErrors() { // both revisions have the providers of the working directory
+		head.schemas = plugins.KeptSchemas(ctx, required)
+		base.schemas = head.schemas
+	}
 	var moves map[addr.Instance]addr.Instance
 	if err := base.evaluate(ctx, c, nil); err.HasErrors() {
 		return err
@@ -52,7 +60,7 @@ func compareDirectories(ctx context.Context, c *command.Call, o *options, pair *
 			return err
 		}
 	}
-	if objects := affected.Compare(&base.Side, &head.Side); len(objects) > 0 {
+	if objects := affected.Compare(ctx, &base.Side, &head.Side); len(objects) > 0 {
 		r.Units = append(r.Units, &affected.Unit{Name: ".", Action: affected.Action(objects), Objects: objects})
 	}
 	return ds
@@ -62,8 +70,9 @@ func compareDirectories(ctx context.Context, c *command.Call, o *options, pair *
 type side struct {
 	affected.Side
 	*workdir.Loaded
-	dir *workdir.Directory
-	of  *revision.Revision
+	dir     *workdir.Directory
+	of      *revision.Revision
+	schemas func(addr.Provider) *schema.Provider
 }
 
 func (s *side) close() { s.Loaded.Close() }
@@ -112,7 +121,7 @@ func (s *side) evaluate(ctx context.Context, c *command.Call, moved func(addr.In
 	var ds diag.List
 	s.Outlined, ds = s.Loaded.Engine.Outline(ctx, engine.OutlineOptions{
 		Explain: engine.ExplainOptions{Variables: s.Vars, Lost: lost.Lost, Show: func(file string) (string, string) { return s.Show(file), "" }},
-		Rename:  s.of.Rename, Moved: moved,
+		Rename:  s.of.Rename, Moved: moved, Schema: s.schemas,
 	})
 	return ds
 }

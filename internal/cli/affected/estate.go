@@ -5,6 +5,7 @@ import (
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/estate/affected"
@@ -26,6 +27,9 @@ func compareEstates(ctx context.Context, c *command.Call, o *options, pair *revi
 		return ds
 	}
 	eo.Discovery.Generate = !o.units.NoStackGenerate
+	if !o.exec {
+		eo.Machine.Run = sys.SkipPrograms
+	}
 	all, set, more := units.CompareRevisions(ctx, c, eo, pair)
 	r.Units = all
 	c.Report.Set.Include(set)

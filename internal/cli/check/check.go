@@ -281,7 +281,7 @@ func lintDirectory(ctx context.Context, c *command.Call, o *options, set *rulech
 		return nil, ds.Errors()
 	}
 	defer loaded.Close()
-	res, more := set.Directory(ctx, loaded.Engine, rulecheck.Given{Explain: engine.ExplainOptions{Variables: loaded.Vars}, Schema: loaded.KeptSchema(ctx)})
+	res, more := set.Directory(ctx, loaded.Engine, rulecheck.Given{Explain: engine.ExplainOptions{Variables: loaded.Vars}, Schema: loaded.KeptSchemas(ctx)})
 	return append(found, res.Findings...), append(more, res.Diags...)
 }
 

@@ -56,7 +56,7 @@ func directoryPlan(ctx context.Context, c *command.Call, o *options, set *rulech
 	for name, v := range f.Plan.Variables {
 		given[name] = engine.InputValue{Value: v}
 	}
-	res, more = set.Directory(ctx, p.Engine, rulecheck.Given{Explain: engine.ExplainOptions{Variables: given}, Plan: f.Plan, Schema: p.KeptSchema(ctx)})
+	res, more = set.Directory(ctx, p.Engine, rulecheck.Given{Explain: engine.ExplainOptions{Variables: given}, Plan: f.Plan, Schema: p.KeptSchemas(ctx)})
 	return res, append(ds, more...)
 }
 

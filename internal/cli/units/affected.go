@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -14,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
 	"github.com/terrace-iac/terrace/internal/estate/revision"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -38,10 +41,15 @@ func ShownIn(c *command.Call, r *revision.Revision) func(file string) string {
 }
 
 // CompareRevisions returns the units that differ in value between two revisions, and the text of
-// the files for messages. No program runs.
+// the files for messages. It runs programs with o.Machine.Run.
 func CompareRevisions(ctx context.Context, c *command.Call, o estate.Options, pair *revision.Pair) ([]*affected.Unit, *source.Set, diag.List) {
 	base := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Base.Rename, Show: ShownIn(c, pair.Base)}}, dir: pair.Base.Dir, overlay: &stacks.Overlay{}}
 	head := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Head.Rename, Show: ShownIn(c, pair.Head)}}, dir: pair.Head.Dir, overlay: &stacks.Overlay{}}
+	if plugins, ds := c.Directory.Plugins(); !ds.HasErrors() {
+		head.r.Schemas = func(ctx context.Context, dir string, required map[addr.Provider][]config.Constraint) func(addr.Provider) *schema.Provider {
+			return plugins.In(c.Directory.In(pair.Head.Rename(dir), c.Env, nil)).KeptSchemas(ctx, required)
+		}
+	}
 	return compare(ctx, c, o, base, head)
 }
 
@@ -51,6 +59,7 @@ func CompareFiles(ctx context.Context, c *command.Call, o estate.Options, dir st
 	show := func(file string) string { return filepath.ToSlash(sys.RelativeTo(c.Dir, file)) }
 	base := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Show: show}}, dir: dir, overlay: &stacks.Overlay{}}
 	head := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Show: show}}, dir: dir, overlay: &stacks.Overlay{}}
+	o.Machine.Run = sys.SkipPrograms
 	for path, text := range texts {
 		head.overlay.Replace(path, text)
 	}
@@ -72,9 +81,11 @@ func compare(ctx context.Context, c *command.Call, o estate.Options, both ...com
 		eo := o
 		eo.Discovery.Root, eo.Discovery.Overlay = side.dir, side.overlay
 		eo.Discovery.Whole, eo.Checking = true, true
-		eo.Machine.Run = sys.SkipPrograms
 		e, ds := Open(ctx, c, eo)
 		defer e.Close(ctx)
+		if ctx.Err() != nil {
+			return nil, e.Sources(), diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The comparison was interrupted.")
+		}
 		if ds.HasErrors() {
 			return nil, e.Sources(), ds.Errors()
 		}
@@ -94,6 +105,7 @@ func differing(c *command.Call, o *estate.Options) func(ctx context.Context, bas
 		defer pair.Close(ctx)
 		eo := *o
 		eo.Discovery.Filters, eo.Discovery.Affected, eo.Discovery.Generate = nil, nil, true
+		eo.Machine.Run = sys.SkipPrograms
 		all, set, ds := CompareRevisions(ctx, c, eo, pair)
 		if ds.HasErrors() {
 			c.Report.Set.Include(set)

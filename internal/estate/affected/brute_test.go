@@ -240,13 +240,21 @@ func (s *spec) files() fstest.MapFS {
 // open returns an engine for the configuration.
 func open(t *testing.T, files fstest.MapFS) *engine.Engine {
 	t.Helper()
-	dir := t.TempDir()
-	e, ds := engine.Open(t.Context(), engine.Options{Dir: dir, Set: &source.Set{}, Sources: &engine.Sources{FS: files}, Providers: providers{plantest.New()}})
+	e, ds := tryOpen(t, files)
 	if ds.HasErrors() {
 		t.Fatalf("%s: %s\n%s", ds.Errors()[0].Summary, ds.Errors()[0].Detail, files["main.tf"].Data)
 	}
-	t.Cleanup(e.Close)
 	return e
+}
+
+// tryOpen is like open, but returns the errors of the configuration.
+func tryOpen(t *testing.T, files fstest.MapFS) (*engine.Engine, diag.List) {
+	t.Helper()
+	e, ds := engine.Open(t.Context(), engine.Options{Dir: t.TempDir(), Set: &source.Set{}, Sources: &engine.Sources{FS: files}, Providers: providers{plantest.New()}})
+	if e != nil {
+		t.Cleanup(e.Close)
+	}
+	return e, ds
 }
 
 // planned returns the planned values of the resources and outputs, from an empty state.
@@ -321,7 +329,7 @@ func TestBruteForce(t *testing.T) {
 				continue
 			}
 			got := map[string]*affected.Object{}
-			for _, o := range affected.Compare(outlined(t, a, schemas), outlined(t, b, schemas)) {
+			for _, o := range affected.Compare(t.Context(), outlined(t, a, schemas), outlined(t, b, schemas)) {
 				got[o.Address] = o
 			}
 			fail := func(format string, args ...any) {

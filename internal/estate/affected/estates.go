@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/explanation"
@@ -23,57 +24,20 @@ type Revision struct {
 
 // Estates returns the units that differ between two revisions of an estate, sorted by name.
 func Estates(ctx context.Context, base, head Revision) ([]*Unit, diag.List) {
+	c := &estates{ctx: ctx, base: base, head: head, of: map[*discovery.Unit]*unitPair{}, memo: &memo{}, outputs: map[explanation.UnitOutput]*Cause{}}
 	pairs := pair(base, head)
-	before, after := base.Estate.Outlines(base.OutlineOptions), head.Estate.Outlines(head.OutlineOptions)
-	compare := func(p *unitPair) ([]*Object, diag.List) {
-		old, ds := before.Of(ctx, p.base)
-		now, more := after.Of(ctx, p.head)
-		defer old.Release()
-		defer now.Release()
-		if ds = append(ds, more...); !ds.HasErrors() {
-			ds = old.Move(now)
-		}
-		if ds.HasErrors() {
-			return nil, ds
-		}
-		side := &Side{Outlined: old.Outlined, Show: old.Show}
-		if p.base.Name != p.head.Name {
-			side.Moved = func(file string) string {
-				if rest, ok := strings.CutPrefix(file, base.Show(p.base.Dir)+"/"); ok {
-					return head.Show(p.head.Dir) + "/" + rest
-				}
-				return file
-			}
-		}
-		return Compare(side, &Side{Outlined: now.Outlined, Show: now.Show}), nil
+	for _, p := range pairs {
+		c.of[p.base], c.of[p.head] = p, p
 	}
-	type result struct {
-		unit *Unit
-		ds   diag.List
+	base.Equal = c.twin
+	base.Twin = func(u *discovery.Unit) (*estate.Outlines, *discovery.Unit) {
+		if p := c.of[u]; p != nil && p.head != nil {
+			return c.after, p.head
+		}
+		return nil, nil
 	}
-	results := parallel.Map(len(pairs), 0, func(i int) result {
-		p := pairs[i]
-		switch {
-		case p.base == nil:
-			return result{unit: &Unit{Name: p.head.Name, Action: Added, id: p.head.ID}}
-		case p.head == nil:
-			return result{unit: &Unit{Name: p.base.Name, Action: Removed}}
-		}
-		u := &Unit{Name: p.head.Name, id: p.head.ID}
-		var ds diag.List
-		u.Objects, ds = compare(p)
-		switch {
-		case ds.HasErrors():
-			return result{ds: ds}
-		case p.base.Name != p.head.Name:
-			u.Action, u.Was = Moved, p.base.Name
-		case len(u.Objects) == 0:
-			return result{ds: ds}
-		default:
-			u.Action = Action(u.Objects)
-		}
-		return result{u, ds}
-	})
+	c.before, c.after = base.Estate.Outlines(base.OutlineOptions), head.Estate.Outlines(head.OutlineOptions)
+	results := parallel.Map(len(pairs), 0, func(i int) result { return c.result(pairs[i]) })
 	var out []*Unit
 	var ds diag.List
 	for _, r := range results {
@@ -82,8 +46,159 @@ func Estates(ctx context.Context, base, head Revision) ([]*Unit, diag.List) {
 			out = append(out, r.unit)
 		}
 	}
-	follow(out)
 	return out, ds.Once()
+}
+
+// estates compares two revisions of an estate. Its methods may be called concurrently.
+type estates struct {
+	ctx           context.Context
+	base, head    Revision
+	before, after *estate.Outlines
+	of            map[*discovery.Unit]*unitPair
+	equal         parallel.Cache[*unitPair, bool]
+	results       parallel.Cache[*unitPair, result]
+	memo          *memo
+
+	mu      sync.Mutex
+	outputs map[explanation.UnitOutput]*Cause // causes of differences in outputs
+}
+
+// A result is the result for one pair of units. unit is nil if they are equal.
+type result struct {
+	unit *Unit
+	ds   diag.List
+}
+
+// result compares a pair of units, after the units that the one in the head depends on: a
+// difference that comes from an output of another unit has the cause of the difference there.
+func (c *estates) result(p *unitPair) result {
+	canceled := result{ds: diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The comparison was interrupted.")}
+	if p == nil || c.ctx.Err() != nil {
+		return canceled
+	}
+	r, err := c.results.Do(c.ctx, p, func() (result, bool) {
+		if p.base == nil {
+			return result{unit: &Unit{Name: p.head.Name, Action: Added}}, true
+		}
+		if p.head == nil {
+			return result{unit: &Unit{Name: p.base.Name, Action: Removed}}, true
+		}
+		for _, n := range p.head.Needs {
+			if q := c.of[n]; q != nil {
+				c.result(q)
+			}
+		}
+		return c.compare(p), true
+	})
+	if err != nil || c.ctx.Err() != nil {
+		return canceled
+	}
+	return r
+}
+
+// twin implements estate.OutlineOptions.Equal for the base.
+func (c *estates) twin(ctx context.Context, u *discovery.Unit) (*estate.UnitOutline, bool) {
+	p := c.of[u]
+	if p == nil || !c.same(p) {
+		return nil, false
+	}
+	o, ds := c.after.Outputs(ctx, p.head)
+	return o, !ds.HasErrors()
+}
+
+// same reports whether both units of a pair have equal inputs and blocks, and equal modules. All
+// their objects are then equal, and need not be computed. false means that they may differ.
+func (c *estates) same(p *unitPair) bool {
+	same, err := c.equal.Do(c.ctx, p, func() (bool, bool) {
+		if p.base == nil || p.head == nil || p.base.Name != p.head.Name {
+			return false, true
+		}
+		now, ds := c.after.Unit(c.ctx, p.head)
+		if ds.HasErrors() {
+			return false, true
+		}
+		old, ds := c.before.Unit(c.ctx, p.base)
+		return !ds.HasErrors() && alike(old, now) && len(outline.Compare(&outline.Outline{Objects: old.Own}, &outline.Outline{Objects: now.Own})) == 0, true
+	})
+	return err == nil && same
+}
+
+// alike reports whether the modules of two units have the same objects for the same inputs.
+func alike(old, now *estate.UnitOutline) bool {
+	return old.Content != outline.Print{} && old.Content == now.Content
+}
+
+// compare compares two units.
+func (c *estates) compare(p *unitPair) (r result) {
+	same := c.same(p)
+	old, ds := c.before.Unit(c.ctx, p.base)
+	now, more := c.after.Unit(c.ctx, p.head)
+	defer old.Release()
+	defer now.Release()
+	if ds = append(ds, more...); same || ds.HasErrors() {
+		return result{ds: ds}
+	}
+	now, ds = c.after.Of(c.ctx, p.head)
+	old, more = c.before.Of(c.ctx, p.base)
+	in := &comparer{
+		ctx: c.ctx, base: &Side{Outlined: old.Outlined, Show: old.Show}, head: &Side{Outlined: now.Outlined, Show: now.Show},
+		memo: c.memo, output: c.output, dirs: [2]string{p.base.Dir, p.head.Dir},
+	}
+	moved := p.base.Name != p.head.Name
+	if ds = append(ds, more...); !ds.HasErrors() && (moved || !alike(old, now)) {
+		ds = old.Move(now)
+		in.base.Outlined = old.Outlined
+	}
+	if ds.HasErrors() {
+		return result{ds: ds}
+	}
+	if moved {
+		in.base.Moved = func(file string) string {
+			if rest, ok := strings.CutPrefix(file, c.base.Show(p.base.Dir)+"/"); ok {
+				return c.head.Show(p.head.Dir) + "/" + rest
+			}
+			return file
+		}
+	} else if alike(old, now) {
+		in.content = now.Content
+	}
+	in.sensitive = old.Sensitive || now.Sensitive
+	u := &Unit{Name: p.head.Name, Objects: in.compare()}
+	switch {
+	case moved:
+		u.Action, u.Was = Moved, p.base.Name
+	case len(u.Objects) == 0:
+		return result{ds: ds}
+	default:
+		u.Action = Action(u.Objects)
+	}
+	c.note(p.head.ID, u.Objects)
+	return result{u, ds}
+}
+
+// note records the causes of the differences in a unit's outputs.
+func (c *estates) note(id string, objects []*Object) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range objects {
+		name, ok := strings.CutPrefix(o.Address, "output.")
+		if !ok || o.Kind != outline.Output {
+			continue
+		}
+		at := explanation.UnitOutput{Unit: id, Name: name}
+		for _, x := range o.Changes {
+			if x.cause != nil && len(x.reads) == 0 && c.outputs[at] == nil {
+				c.outputs[at] = x.cause
+			}
+		}
+	}
+}
+
+// output returns the cause of the difference in an output of a unit, or nil if it is not known.
+func (c *estates) output(at explanation.UnitOutput) *Cause {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.outputs[at]
 }
 
 // A unitPair is a unit in both revisions. One of them is nil if the unit was added or removed.
@@ -142,36 +257,4 @@ func commonEnd(a, b string) (n int) {
 		n++
 	}
 	return n
-}
-
-// follow sets the causes of differences that come from an output of another unit: the cause of the
-// difference in that output.
-func follow(all []*Unit) {
-	outputs := map[explanation.UnitOutput]*Change{}
-	var open []*Change
-	for _, u := range all {
-		for _, o := range u.Objects {
-			name, isOutput := strings.CutPrefix(o.Address, "output.")
-			for _, c := range o.Changes {
-				if len(c.reads) > 0 {
-					open = append(open, c)
-				}
-				if at := (explanation.UnitOutput{Unit: u.id, Name: name}); isOutput && o.Kind == outline.Output && outputs[at] == nil {
-					outputs[at] = c
-				}
-			}
-		}
-	}
-	for more := true; more; {
-		more = false
-		open = slices.DeleteFunc(open, func(c *Change) bool {
-			for _, r := range c.reads {
-				if from := outputs[r]; from != nil && from != c && len(from.reads) == 0 && from.cause != nil {
-					c.cause, c.reads, more = from.cause, nil, true
-					return true
-				}
-			}
-			return false
-		})
-	}
 }

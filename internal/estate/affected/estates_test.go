@@ -1,6 +1,7 @@
 package affected_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,12 @@ func estateOptions(dir string, m unit.Machine) estate.Options {
 
 // lines returns one line for each difference between units and units with replaced texts.
 func lines(t *testing.T, replace ...string) string {
+	t.Helper()
+	return linesOf(t, units, replace...)
+}
+
+// linesOf is like lines for other units.
+func linesOf(t *testing.T, units string, replace ...string) string {
 	t.Helper()
 	before, after := testkit.Files(t, units), testkit.Files(t, strings.NewReplacer(replace...).Replace(units))
 	all, ds := affected.Estates(t.Context(), openRevision(t, before, after, unit.Machine{Now: time.Now}), openRevision(t, after, after, unit.Machine{Now: time.Now}))
@@ -126,5 +133,83 @@ func TestUnknownOutput(t *testing.T) {
 	}
 	if strings.Contains(got, "net inputs") || strings.Contains(got, "name") {
 		t.Error(got)
+	}
+}
+
+// Equal differences of several units are explained once. Each unit has its own cause nevertheless.
+func TestCausesOfUnits(t *testing.T) {
+	t.Parallel()
+	got := linesOf(t, `
+-- root.hcl --
+locals {
+  mine = "eu"
+  other = "eu"
+}
+inputs = {
+  region = basename(get_original_terragrunt_dir()) == "b" ? local.other : local.mine
+}
+-- second.hcl --
+locals { region = "eu" }
+inputs = { region = local.region }
+-- a/terragrunt.hcl --
+include "root" { path = find_in_parent_folders("root.hcl") }
+terraform { source = "../m" }
+-- b/terragrunt.hcl --
+include "root" { path = find_in_parent_folders("root.hcl") }
+terraform { source = "../m" }
+-- c/terragrunt.hcl --
+include "root" { path = find_in_parent_folders("second.hcl") }
+terraform { source = "../m" }
+-- d/terragrunt.hcl --
+include "root" { path = find_in_parent_folders("second.hcl") }
+terraform { source = "../m" }
+-- m/main.tf --
+variable "region" { type = string }
+output "region" { value = var.region }
+`, `"eu"`, `"us"`)
+	want := `a inputs region changed root.hcl:2
+a output.region  changed root.hcl:2
+b inputs region changed root.hcl:3
+b output.region  changed root.hcl:3
+c inputs region changed second.hcl:1
+c output.region  changed second.hcl:1
+d inputs region changed second.hcl:1
+d output.region  changed second.hcl:1`
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// The values in a module whose configuration is equal can differ because of a file that it reads.
+func TestModuleReadsFile(t *testing.T) {
+	t.Parallel()
+	got := linesOf(t, `
+-- a/terragrunt.hcl --
+terraform { source = "../m" }
+-- b/terragrunt.hcl --
+terraform { source = "../m" }
+dependency "a" { config_path = "../a" }
+inputs = { text = dependency.a.outputs.text }
+-- m/note.txt --
+one
+-- m/main.tf --
+variable "text" { default = "" }
+output "text" { value = trimspace(file("${path.module}/note.txt")) }
+`, "one", "two")
+	want := "a output.text  changed m/main.tf:2\nb inputs text changed m/main.tf:2\nb output.text  changed m/main.tf:2"
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// A comparison ends when its context does.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	dir := testkit.Files(t, units)
+	a, b := openRevision(t, dir, dir, unit.Machine{Now: time.Now}), openRevision(t, dir, dir, unit.Machine{Now: time.Now})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if all, ds := affected.Estates(ctx, a, b); len(all) > 0 || !ds.HasErrors() || ds[0].Summary != "Interrupted" {
+		t.Error(all, ds)
 	}
 }

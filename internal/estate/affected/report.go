@@ -42,8 +42,6 @@ type Unit struct {
 	Was     string         `json:"previous_name,omitempty"` // of a moved unit
 	Action  outline.Action `json:"action"`
 	Objects []*Object      `json:"objects"` // empty if the unit was added or removed, or moved without other changes
-
-	id string // in the head revision
 }
 
 // An Object is a part of a unit or of its module that differs.

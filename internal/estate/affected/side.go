@@ -1,6 +1,8 @@
 package affected
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -40,23 +42,13 @@ func (s *Side) Instances() (out []addr.Instance) {
 }
 
 // Compare returns the objects that differ between two revisions.
-func Compare(base, head *Side) []*Object {
-	c := &comparer{base: base, head: head, at: map[Cause]*Cause{}, reads: map[Cause][]explanation.UnitOutput{}}
-	var out []*Object
-	for _, d := range outline.Compare(base.Outline, head.Outline) {
-		out = append(out, c.object(d))
-	}
-	for _, outputs := range []bool{false, true} { // an object may change because another one may change
-		for before := -1; before != len(c.open); {
-			before = len(c.open)
-			c.open = slices.DeleteFunc(c.open, func(f func(bool) bool) bool { return f(outputs) })
-		}
-	}
-	return out
+func Compare(ctx context.Context, base, head *Side) []*Object {
+	return (&comparer{ctx: ctx, base: base, head: head}).compare()
 }
 
 // A comparer describes the differences between two revisions.
 type comparer struct {
+	ctx        context.Context
 	base, head *Side
 	// at contains the causes of the objects that differ, by the position of their blocks.
 	at map[Cause]*Cause
@@ -66,10 +58,92 @@ type comparer struct {
 	// open contains functions that look for the causes of values which depend on other objects that
 	// differ, or for the outputs that cause them. They return true if they found some.
 	open []func(outputs bool) bool
+
+	// Of units. The zero values mean that nothing is shared with other units.
+
+	// memo contains the descriptions of differences that several units have.
+	memo *memo
+	// output returns the cause of the difference in an output of another unit, or nil.
+	output func(explanation.UnitOutput) *Cause
+	// content identifies the module if it is the same in both revisions, apart from its inputs.
+	// All differences in it then come from the inputs.
+	content outline.Print
+	// sensitive means that the module has sensitive variables.
+	sensitive bool
+	dirs      [2]string // directories of the unit in both revisions
+	// common is the cause of all differences in the module, or nil if it is not known.
+	common *Cause
+}
+
+// compare returns the objects that differ, sorted by address. It returns some of them if the
+// context ends.
+func (c *comparer) compare() (out []*Object) {
+	c.at, c.reads = map[Cause]*Cause{}, map[Cause][]explanation.UnitOutput{}
+	all := outline.Compare(c.base.Outline, c.head.Outline)
+	var changes []*Change
+	describe := func(unit bool) {
+		from := len(out)
+		for _, d := range all {
+			if (d.Kind == outline.Unit) == unit {
+				out = append(out, c.object(d))
+			}
+		}
+		for _, outputs := range []bool{false, true} { // an object may change because another one may change
+			for before := -1; before != len(c.open); {
+				before = len(c.open)
+				c.open = slices.DeleteFunc(c.open, func(f func(bool) bool) bool { return f(outputs) })
+			}
+		}
+		for _, o := range out[from:] {
+			changes = append(changes, o.Changes...)
+		}
+		for more := c.output != nil; more; {
+			more = slices.ContainsFunc(changes, c.resolve)
+		}
+	}
+	describe(true)
+	if c.content != (outline.Print{}) {
+		c.common = commonCause(out)
+	}
+	describe(false)
+	slices.SortStableFunc(out, func(a, b *Object) int { return cmp.Compare(a.Address, b.Address) })
+	return out
+}
+
+// resolve sets the cause of a change that comes from an output of another unit. It reports whether
+// it found the cause.
+func (c *comparer) resolve(x *Change) bool {
+	for _, r := range x.reads {
+		if from := c.output(r); from != nil {
+			x.cause, x.reads = from, nil
+			return true
+		}
+	}
+	return false
+}
+
+// commonCause returns the line that causes all differences in the inputs of a unit, or nil if there
+// are several or one is not known.
+func commonCause(objects []*Object) (out *Cause) {
+	for _, o := range objects {
+		if o.Address != "inputs" {
+			continue
+		}
+		for _, x := range o.Changes {
+			if x.cause == nil || len(x.reads) > 0 || out != nil && (out.File != x.cause.File || out.Line != x.cause.Line || out.Removed != x.cause.Removed) {
+				return nil
+			}
+			out = x.cause
+		}
+	}
+	return out
 }
 
 func (c *comparer) object(d outline.Difference) *Object {
 	o := &Object{Address: d.Addr, Was: d.Was, Kind: d.Kind, Action: d.Action}
+	if c.ctx.Err() != nil {
+		return o
+	}
 	switch d.Action {
 	case Added:
 		o.cause = c.presence(d.New, c.base, c.head, false)
@@ -123,8 +197,52 @@ func (s *Side) cause(at source.Range) *Cause {
 
 // change describes a part that differs.
 func (c *comparer) change(d outline.Difference, p outline.PartDifference) *Change {
-	out := &Change{Path: strings.TrimLeft(p.Path, " ."), Action: p.Action}
-	var old, now *explanation.Explanation
+	if out := c.direct(d, p); out != nil {
+		return out
+	}
+	key, ok := c.key(d, p)
+	if !ok {
+		out, _, _ := c.explained(d, p)
+		return out
+	}
+	var own *Change
+	kept := c.memo.Pure(key, func() described {
+		before := len(c.open)
+		x, old, now := c.explained(d, p)
+		own = x
+		return described{*x, d.Kind != outline.Unit || plain(old) && plain(now) && len(c.open) == before}
+	})
+	switch {
+	case own != nil:
+		return own
+	case !kept.shared:
+		out, _, _ := c.explained(d, p)
+		return out
+	}
+	out := kept.Change
+	if d.Kind != outline.Unit {
+		out.cause = hide(&out, *c.common)
+	}
+	c.note(d.New, out.cause)
+	return &out
+}
+
+// direct describes an input that is exactly an unknown output of another unit in both revisions. The
+// cause is that of the difference in the output. The result is nil for other parts.
+func (c *comparer) direct(d outline.Difference, p outline.PartDifference) *Change {
+	old, now := p.Old, p.New
+	if c.output == nil || c.sensitive || old == nil || now == nil || now.Output == "" || old.Output != now.Output || !slices.Equal(old.Why, now.Why) || old.Marked || now.Marked || old.Secret || now.Secret {
+		return nil
+	}
+	out := &Change{Path: strings.TrimLeft(p.Path, " ."), Action: p.Action, cause: c.head.cause(now.At)}
+	out.reads = []explanation.UnitOutput{{Unit: now.OutputOf, Name: now.Output}}
+	c.noteReads(d.New, out.reads)
+	return out
+}
+
+// explained describes a part with its explanations in both revisions.
+func (c *comparer) explained(d outline.Difference, p outline.PartDifference) (out *Change, old, now *explanation.Explanation) {
+	out = &Change{Path: strings.TrimLeft(p.Path, " ."), Action: p.Action}
 	if p.Old != nil {
 		old = c.base.explain(d.Old, p.Old)
 	}
@@ -140,6 +258,11 @@ func (c *comparer) change(d outline.Difference, p outline.PartDifference) *Chang
 	if !out.Sensitive {
 		out.Before, out.before = shown(old)
 		out.After, out.after = shown(now)
+	}
+	if c.common != nil && d.Kind != outline.Unit {
+		out.cause = hide(out, *c.common)
+		c.note(d.New, out.cause)
+		return out, old, now
 	}
 	out.cause = c.parting(old, now, 0)
 	if all := c.head.places(now); out.cause == nil && out.Sensitive && len(all) > 0 { // the texts that differ are hidden
@@ -180,10 +303,18 @@ func (c *comparer) change(d outline.Difference, p outline.PartDifference) *Chang
 			out.cause = c.repetition(d.Old, d.New)
 		}
 	}
-	if out.Sensitive && out.cause != nil {
-		out.cause.Before, out.cause.After = "", ""
+	if out.cause != nil {
+		out.cause = hide(out, *out.cause)
 	}
-	return out
+	return out, old, now
+}
+
+// hide returns a cause without its texts if the change is sensitive.
+func hide(x *Change, cause Cause) *Cause {
+	if x.Sensitive {
+		cause.Before, cause.After = "", ""
+	}
+	return &cause
 }
 
 // repetition returns the cause of a difference in the number of instances.
@@ -199,6 +330,9 @@ func (c *comparer) repetition(old, now *outline.Object) *Cause {
 
 // presence returns the cause of an object that only one revision, has, contains.
 func (c *comparer) presence(o *outline.Object, without, has *Side, removed bool) *Cause {
+	if c.common != nil && o.Kind != outline.Unit {
+		return c.common
+	}
 	if o.Kind == outline.Resource {
 		names := []string{}
 		if o.Repeat != "" {

@@ -64,6 +64,9 @@ func (f *finder) load(ctx context.Context, paths []string, outside bool) diag.Li
 	s.Count("candidates_in", len(paths))
 	defer s.End()
 	all := parallel.Map(len(paths), 0, func(i int) result {
+		if ctx.Err() != nil {
+			return result{}
+		}
 		ctx, s := telemetry.Start(ctx, "parse_config_file")
 		s.Text("config_path", paths[i])
 		units, ds := f.loader.Load(f.loader.Task(ctx), paths[i])
@@ -77,6 +80,9 @@ func (f *finder) load(ctx context.Context, paths []string, outside bool) diag.Li
 		}
 		return r
 	})
+	if ctx.Err() != nil {
+		return interrupted()
+	}
 	var ds diag.List
 	for i, r := range all {
 		if r.ds.HasErrors() && outside {

@@ -46,7 +46,7 @@ const manyUnits = 500
 func (f *finder) edges(ctx context.Context, units []*Unit) diag.List {
 	all := parallel.Map(len(units), 0, func(i int) diag.List {
 		u := units[i]
-		if u.unread() {
+		if u.unread() || ctx.Err() != nil {
 			return nil
 		}
 		e := u.early
@@ -63,7 +63,15 @@ func (f *finder) edges(ctx context.Context, units []*Unit) diag.List {
 		u.Invalid = append(u.Invalid, ds.Errors()...)
 		return append(ds, e.warnings...)
 	})
+	if ctx.Err() != nil {
+		return interrupted()
+	}
 	return f.Reported.Join(units, all)
+}
+
+// interrupted returns the error of a search that was canceled.
+func interrupted() diag.List {
+	return diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The search for units was interrupted.")
 }
 
 // early contains the data of one unit that discovery and listings need. In estates of many units

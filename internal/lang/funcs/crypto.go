@@ -60,7 +60,7 @@ func hashes() family {
 func random(c Config) family {
 	fs := family{"bcrypt": bcryptFunc(), "uuid": uuidFunc()}
 	for name, f := range fs {
-		if c.PureOnly {
+		if c.PureOnly || c.Comparing {
 			fs[name] = function.Unpredictable(f)
 		}
 	}

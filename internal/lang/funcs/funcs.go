@@ -33,6 +33,8 @@ type Config struct {
 	PlanTime time.Time
 	// PureOnly lets timestamp, uuid and bcrypt return unknown strings, as in a plan.
 	PureOnly bool
+	// Comparing lets uuid and bcrypt return unknown strings.
+	Comparing bool
 	// Console adds the function type and removes plantimestamp.
 	Console bool
 	// ReadFile reads a file by its path, which is already joined with BaseDir. nil means

@@ -58,7 +58,17 @@ func (p *printer) argument(out []outline.Part, f *frame, x hcl.Expression, want 
 			v = c
 		}
 	}
-	return p.split(out, f, x, v, nil, path)
+	return marked(p.split(out, f, x, v, nil, path), len(out), v)
+}
+
+// marked sets Marked of the parts from an index on if their value contains a secret.
+func marked(out []outline.Part, from int, v cty.Value) []outline.Part {
+	if value.ContainsSecret(v) {
+		for i := from; i < len(out); i++ {
+			out[i].Marked = true
+		}
+	}
+	return out
 }
 
 // failure returns the reason for which an expression has no value.

@@ -375,6 +375,11 @@ func (p *printer) variableOnce(m *eval.Module, name string, path []step) outline
 		return p.unresolved([]step{cty.StringVal(name)})
 	}
 	if m.Parent() == nil {
+		if part := p.o.input(name, path); part != nil {
+			p.becauseOf(part.Why)
+			p.exact = false
+			return part.Print
+		}
 		if p.o.Given != nil {
 			if f, x, more, ok := p.o.Given(name, path); ok {
 				return p.expr(f.frame, x, more)
@@ -576,16 +581,23 @@ func (p *printer) inUnit(f *frame, x hcl.Expression, path []step) outline.Print 
 	if !ds.HasErrors() {
 		if v, ok := part(v, path[min(len(path), refLength(x)):]); ok {
 			if marks := Identities(v); len(marks) > 0 {
-				d := newDigest("outputs of units")
 				for _, m := range marks {
-					d.print(m.Print)
 					p.because(m.Name + " is known after apply")
 				}
-				return p.made(d)
+				return p.made(outputsOfUnits(marks))
 			}
 		}
 	}
 	return p.unresolved(path)
+}
+
+// outputsOfUnits returns the digest of a value that consists of outputs.
+func outputsOfUnits(all []Identity) *digest {
+	d := newDigest("outputs of units")
+	for _, m := range all {
+		d.print(m.Print)
+	}
+	return d
 }
 
 // refLength returns the number of steps of a reference.
@@ -598,7 +610,8 @@ func refLength(x hcl.Expression) int {
 
 // An Identity is the mark of an unknown output of a unit: it identifies the value.
 type Identity struct {
-	Name  string // such as "the output id of net"
+	Name  string                 // such as "the output id of net"
+	Of    explanation.UnitOutput // zero for all outputs of a unit
 	Print outline.Print
 }
 

@@ -38,8 +38,28 @@ type Options struct {
 	// Given returns the expression that gives an unknown value to a part of a root variable, with
 	// the rest of the path. nil means that unknown variables have no definition.
 	Given func(name string, path []cty.Value) (f Frame, x hcl.Expression, rest []cty.Value, ok bool)
+	// Inputs contains parts of the root variables whose fingerprints are already computed, by path.
+	Inputs map[string]*outline.Part
 	// Schema returns the schema of a provider, or nil if it is not available.
 	Schema func(addr.Provider) *schema.Provider
+}
+
+// input returns the part of Inputs at a path in a root variable if it is unknown, or nil.
+func (o *Options) input(name string, path []cty.Value) *outline.Part {
+	if len(o.Inputs) == 0 {
+		return nil
+	}
+	text := keyPath(name)
+	for _, s := range path {
+		if s.Type() != cty.String {
+			return nil
+		}
+		text += keyPath(s.AsString())
+	}
+	if part := o.Inputs[text]; part != nil && part.Unknown && !part.Fixed {
+		return part
+	}
+	return nil
 }
 
 func (o *Options) address(d *eval.Desired) string {
@@ -49,30 +69,33 @@ func (o *Options) address(d *eval.Desired) string {
 	return d.Addr().String()
 }
 
-// Of returns the outline of an evaluation, which must use Phase and set eval.Options.Estimating.
+// Of returns an evaluation of which the outline can be computed. ev must use Phase and set
+// eval.Options.Estimating.
 func Of(t *demand.Task, ev *eval.Evaluator, o *Options) *Evaluation {
-	p := newPrinter(t, o)
-	out := &outline.Outline{Outputs: map[string]outline.Print{}}
-	c := collector{p: p, out: out}
-	c.module(ev.Root)
-	c.settings(ev.Root)
-	for _, name := range ev.Root.Outputs() {
-		out.Outputs[name] = p.output(ev.Root, name, nil)
-	}
-	slices.SortStableFunc(out.Objects, func(a, b *outline.Object) int { return cmp.Compare(a.Addr, b.Addr) })
-	return &Evaluation{out, ev, p}
+	return &Evaluation{ev, newPrinter(t, o)}
 }
 
-// An Evaluation is an outline with the evaluation that it describes.
+// An Evaluation computes outlines and outputs. Its methods must not be called concurrently.
 type Evaluation struct {
-	*outline.Outline
 	evaluator *eval.Evaluator
 	p         *printer
 }
 
+// Outline returns the outline.
+func (x *Evaluation) Outline() *outline.Outline {
+	out := &outline.Outline{}
+	c := collector{p: x.p, out: out}
+	x.p.why = nil
+	c.module(x.evaluator.Root)
+	c.settings(x.evaluator.Root)
+	slices.SortStableFunc(out.Objects, func(a, b *outline.Object) int { return cmp.Compare(a.Addr, b.Addr) })
+	return out
+}
+
 // Output returns the value of a root output. Each unknown part is marked with its Identity, for the
-// units that read the output. unit is the name of the unit that has the output.
-func (x *Evaluation) Output(name, unit string) cty.Value {
+// units that read the output. unit and id are the name and the ID of the unit that has the output.
+func (x *Evaluation) Output(name, unit, id string) cty.Value {
+	of := Identity{Name: "the output " + name + " of " + unit, Of: explanation.UnitOutput{Unit: id, Name: name}}
 	p := x.p
 	v, ok := x.evaluator.Root.Output(p.t, name)
 	if !ok {
@@ -94,10 +117,13 @@ func (x *Evaluation) Output(name, unit string) cty.Value {
 				keys = append(keys, s.Key)
 			}
 		}
-		return v.Mark(Identity{Name: "the output " + name + " of " + unit, Print: p.output(x.evaluator.Root, name, keys)}), nil
+		in := of
+		in.Print = p.output(x.evaluator.Root, name, keys)
+		return v.Mark(in), nil
 	})
 	if err != nil {
-		return v.Mark(Identity{Name: "the output " + name + " of " + unit, Print: p.output(x.evaluator.Root, name, nil)})
+		of.Print = p.output(x.evaluator.Root, name, nil)
+		return v.Mark(of)
 	}
 	return out
 }

@@ -41,7 +41,7 @@ func (x *UnitPrinter) Split(out []outline.Part, address hcl.Traversal, v cty.Val
 	if !ok {
 		return out
 	}
-	return x.split(out, of, v, path, at, 0)
+	return marked(x.split(out, of, v, path, at, 0), len(out), v)
 }
 
 func (x *UnitPrinter) split(out []outline.Part, address []step, v cty.Value, path string, at source.Range, depth int) []outline.Part {
@@ -57,13 +57,21 @@ func (x *UnitPrinter) split(out []outline.Part, address []step, v cty.Value, pat
 	}
 	x.p.why = nil
 	print, exact := x.Value(v), v.IsWhollyKnown()
-	if way, ok, ds := x.unit.Part(traversal(address)); !exact && ok && !ds.HasErrors() && way.Next != nil {
-		if next, ok := steps(way.Next.Path); ok {
-			print = x.p.expr(&frame{unit: way.Next.In}, way.Next.Expr, next)
-			exact = x.p.exact
+	if !exact {
+		if way, ok, ds := x.unit.Part(traversal(address)); ok && !ds.HasErrors() && way.Next != nil {
+			if next, ok := steps(way.Next.Path); ok {
+				print = x.p.expr(&frame{unit: way.Next.In}, way.Next.Expr, next)
+				exact = x.p.exact
+			}
 		}
 	}
-	return append(out, outline.Part{Path: path, Print: print, Unknown: !exact, Why: x.why(v, exact), At: at})
+	part := outline.Part{Path: path, Print: print, Unknown: !exact, Why: x.why(v, exact), At: at}
+	if !exact {
+		if ids := Identities(v); len(ids) == 1 && ids[0].Of.Name != "" && print == outputsOfUnits(ids).sum() {
+			part.Output, part.OutputOf = ids[0].Of.Name, ids[0].Of.Unit
+		}
+	}
+	return append(out, part)
 }
 
 // why returns the outputs and functions that make a value unknown.
