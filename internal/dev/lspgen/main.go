@@ -83,15 +83,15 @@ WorkspaceSymbol WorkspaceSymbolParams`
 // chosen contains the Go types of fields whose type in the meta model is a union. Other unions are
 // any.
 var chosen = map[string]string{
-	"CodeAction.edit":                            "*WorkspaceEdit",
-	"CompletionItem.documentation":               "*MarkupContent",
-	"CompletionItem.textEdit":                    "*TextEdit",
-	"Diagnostic.code":                            "string",
-	"Diagnostic.message":                         "string",
-	"DidChangeTextDocumentParams.contentChanges": "[]TextDocumentContentChange",
-	"Hover.contents":                             "MarkupContent",
-	"InlayHint.label":                            "string",
-	"InlayHint.tooltip":                          "string",
+	"CodeAction.edit":                                 "*WorkspaceEdit",
+	"CompletionItem.documentation":                    "*MarkupContent",
+	"CompletionItem.textEdit":                         "*TextEdit",
+	"Diagnostic.code":                                 "string",
+	"Diagnostic.message":                              "string",
+	"DidChangeTextDocumentParams.contentChanges":      "[]TextDocumentContentChange",
+	"Hover.contents":                                  "MarkupContent",
+	"InlayHint.label":                                 "string",
+	"InlayHint.tooltip":                               "string",
 	"OptionalVersionedTextDocumentIdentifier.version": "*int",
 	"ParameterInformation.documentation":              "string",
 	"ParameterInformation.label":                      "string",
@@ -224,6 +224,12 @@ func (m *model) goType(t typ) string {
 		return cmp.Or(map[string]string{"boolean": "bool", "integer": "int", "uinteger": "int", "decimal": "float64", "null": "any"}[t.Name], "string")
 	case "stringLiteral":
 		return "string"
+	case "map":
+		var value typ
+		if json.Unmarshal(t.Value, &value) != nil {
+			return "any"
+		}
+		return "map[" + m.goType(*t.Key) + "]" + m.goType(value)
 	case "array":
 		return "[]" + m.goType(*t.Element)
 	case "reference":
@@ -252,8 +258,10 @@ func (m *model) goType(t typ) string {
 func title(s string) string {
 	s = strings.TrimPrefix(s, "$")
 	s = strings.ToUpper(s[:1]) + s[1:]
-	if strings.HasSuffix(s, "Uri") {
-		s = strings.TrimSuffix(s, "Uri") + "URI"
+	for _, short := range []string{"Uri", "Id"} {
+		if strings.HasSuffix(s, short) {
+			s = strings.TrimSuffix(s, short) + strings.ToUpper(short)
+		}
 	}
 	return s
 }

@@ -107,10 +107,13 @@ type Argument struct {
 
 // A File contains the names in one file.
 type File struct {
-	Path      string
-	Kind      Kind
-	Override  bool // an override file
-	Broken    bool // the file has a syntax error
+	Path     string
+	Kind     Kind
+	Override bool // an override file
+	Broken   bool // the file has a syntax error
+	// Last is the last version without a syntax error, for a Broken file. Its positions are outdated.
+	// nil means that there was none.
+	Last      *File
 	Names     []Occurrence
 	Arguments []Argument
 	// Paths contains the literal paths of sources and files, by the address of their block. A path that

@@ -20,7 +20,14 @@ type ApplyWorkspaceEditParams struct {
 
 // CancelParams is a type of the protocol.
 type CancelParams struct {
-	Id any `json:"id"`
+	ID any `json:"id"`
+}
+
+// ChangeAnnotation: Additional information that describes document changes.
+type ChangeAnnotation struct {
+	Label             string `json:"label"`
+	NeedsConfirmation bool   `json:"needsConfirmation,omitempty"`
+	Description       string `json:"description,omitempty"`
 }
 
 // CodeAction: A code action represents a change that can be performed in code, e.g.
@@ -241,7 +248,7 @@ type CreateFile struct {
 	Kind         string             `json:"kind"`
 	URI          string             `json:"uri"`
 	Options      *CreateFileOptions `json:"options,omitempty"`
-	AnnotationId string             `json:"annotationId,omitempty"`
+	AnnotationID string             `json:"annotationId,omitempty"`
 }
 
 // CreateFileOptions: Options to create a file.
@@ -333,7 +340,7 @@ type DidSaveTextDocumentParams struct {
 type DocumentDiagnosticParams struct {
 	TextDocument       TextDocumentIdentifier `json:"textDocument"`
 	Identifier         string                 `json:"identifier,omitempty"`
-	PreviousResultId   string                 `json:"previousResultId,omitempty"`
+	PreviousResultID   string                 `json:"previousResultId,omitempty"`
 	WorkDoneToken      any                    `json:"workDoneToken,omitempty"`
 	PartialResultToken any                    `json:"partialResultToken,omitempty"`
 }
@@ -473,7 +480,7 @@ type FormattingOptions struct {
 // FullDocumentDiagnosticReport: A diagnostic report with a full set of problems.
 type FullDocumentDiagnosticReport struct {
 	Kind     string       `json:"kind"`
-	ResultId string       `json:"resultId,omitempty"`
+	ResultID string       `json:"resultId,omitempty"`
 	Items    []Diagnostic `json:"items"`
 }
 
@@ -706,7 +713,7 @@ type RenameParams struct {
 
 // SemanticTokens: @since 3.16.0.
 type SemanticTokens struct {
-	ResultId string `json:"resultId,omitempty"`
+	ResultID string `json:"resultId,omitempty"`
 	Data     []int  `json:"data"`
 }
 
@@ -845,7 +852,7 @@ type TextDocumentIdentifier struct {
 // TextDocumentItem: An item to transfer a text document from the client to the server.
 type TextDocumentItem struct {
 	URI        string       `json:"uri"`
-	LanguageId LanguageKind `json:"languageId"`
+	LanguageID LanguageKind `json:"languageId"`
 	Version    int          `json:"version"`
 	Text       string       `json:"text"`
 }
@@ -859,7 +866,7 @@ type TextEdit struct {
 // UnchangedDocumentDiagnosticReport: A diagnostic report indicating that the last returned report is still accurate.
 type UnchangedDocumentDiagnosticReport struct {
 	Kind     string `json:"kind"`
-	ResultId string `json:"resultId"`
+	ResultID string `json:"resultId"`
 }
 
 // VersionedTextDocumentIdentifier: A text document identifier to denote a specific version of a text document.
@@ -870,9 +877,9 @@ type VersionedTextDocumentIdentifier struct {
 
 // WorkspaceEdit: A workspace edit represents changes to many resources managed in the workspace.
 type WorkspaceEdit struct {
-	Changes           any   `json:"changes,omitempty"`
-	DocumentChanges   []any `json:"documentChanges,omitempty"`
-	ChangeAnnotations any   `json:"changeAnnotations,omitempty"`
+	Changes           map[string][]TextEdit       `json:"changes,omitempty"`
+	DocumentChanges   []any                       `json:"documentChanges,omitempty"`
+	ChangeAnnotations map[string]ChangeAnnotation `json:"changeAnnotations,omitempty"`
 }
 
 // WorkspaceEditMetadata: Additional data about a workspace edit.

@@ -167,6 +167,14 @@ func (w *completer) add(label, detail string, kind protocol.CompletionItemKind, 
 	return &w.items[len(w.items)-1]
 }
 
+// target returns the directory or file to which a source or path of the document refers, or "".
+func (w *completer) target(via string) string {
+	if to := w.s.Session.Index.Target(w.file, via); to != "" || w.file.Last == nil {
+		return to
+	}
+	return w.s.Session.Index.Target(w.file.Last, via)
+}
+
 // argument adds an argument, with " = " behind it.
 func (w *completer) argument(name, detail, doc string, required bool) {
 	i := w.add(name, detail, protocol.CompletionItemKindProperty, required)
@@ -269,7 +277,7 @@ func (w *completer) inBlock(dir string, blocks []enclosing) {
 	outer, inner := blocks[0], blocks[len(blocks)-1]
 	switch {
 	case len(blocks) == 1 && outer.typ == "module" && len(outer.labels) == 1:
-		if to := w.s.Session.Index.Target(w.file, "module."+outer.labels[0]); to != "" {
+		if to := w.target("module."+outer.labels[0]); to != "" {
 			w.variables(to)
 		}
 	case len(outer.labels) == 2 || outer.typ == "provider" && len(outer.labels) == 1:
@@ -418,7 +426,7 @@ func (w *completer) references(dir string) {
 		if len(steps) == 2 {
 			w.declared(workspace.Symbol{Scope: dir}, "module.")
 		} else if len(steps) == 3 {
-			if to := w.s.Session.Index.Target(w.file, "module."+without(steps[1])); to != "" {
+			if to := w.target("module."+without(steps[1])); to != "" {
 				w.declared(workspace.Symbol{Scope: to}, "output.")
 			}
 		}
@@ -482,6 +490,9 @@ func (w *completer) declared(scope workspace.Symbol, prefix string) {
 		files = []*index.File{w.s.Session.Index.File(scope.Scope)}
 	}
 	for _, f := range files {
+		if f.Last != nil { // the text at the cursor is unfinished
+			f = f.Last
+		}
 		for i := range f.Names {
 			o := &f.Names[i]
 			rest, ok := strings.CutPrefix(o.Addr, prefix)
@@ -516,7 +527,7 @@ func (w *completer) unit() {
 		w.paths(c.prefix)
 	case c.quoted:
 	case !c.value && len(c.blocks) > 0 && c.blocks[0].object && c.blocks[0].typ == "inputs" && len(c.blocks) == 1:
-		if to := w.s.Session.Index.Target(w.file, "terraform"); to != "" {
+		if to := w.target("terraform"); to != "" {
 			w.variables(to)
 		} else if filepath.Base(w.path) == "terragrunt.hcl" {
 			w.variables(filepath.Dir(w.path))
@@ -561,7 +572,7 @@ func (w *completer) unitReferences() {
 		w.add("locals", "", protocol.CompletionItemKindProperty, false)
 		w.add("inputs", "", protocol.CompletionItemKindProperty, false)
 	case len(steps) == 4 && steps[0] == "dependency" && steps[2] == "outputs":
-		if to := x.Target(w.file, via); to != "" {
+		if to := w.target(via); to != "" {
 			f := x.File(to)
 			dir := x.Target(f, "terraform")
 			if dir == "" {
@@ -570,7 +581,7 @@ func (w *completer) unitReferences() {
 			w.declared(workspace.Symbol{Scope: dir}, "output.")
 		}
 	case len(steps) == 4:
-		if to := x.Target(w.file, via); to != "" {
+		if to := w.target(via); to != "" {
 			w.declared(workspace.Symbol{Scope: to}, strings.TrimSuffix(steps[2], "s")+".")
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lsp/protocol"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 )
@@ -87,6 +88,9 @@ func (s *Server) explain(ctx context.Context, path, address string) *explanation
 		s.mu.Lock()
 		chosen := s.viewpoint[dir]
 		s.mu.Unlock()
+		if own := filepath.Join(dir, unit.DefaultName); chosen == "" && s.Session.Index.File(own).Kind == index.Unit && s.Session.Files.Exists(own) && s.Session.Index.Target(s.Session.Index.File(own), "terraform") == "" {
+			chosen = own
+		}
 		if chosen != "" {
 			if u := s.Session.Unit(ctx, chosen); u != nil {
 				x, ds = u.Explain(ctx, address)

@@ -142,7 +142,7 @@ func (s *Server) methods() handler.Map {
 			return nil, nil
 		},
 		"$/cancelRequest": notified(s, func(_ context.Context, p *protocol.CancelParams) {
-			id, _ := json.Marshal(p.Id) // a number or a string
+			id, _ := json.Marshal(p.ID) // a number or a string
 			s.rpc.CancelRequest(string(id))
 		}),
 		"$/setTrace": notified(s, func(context.Context, *struct{}) {}),

@@ -86,6 +86,9 @@ func (f *Files) Text(path string) *document.Text {
 	return document.New(raw)
 }
 
+// Exists reports whether a file is open, or exists on disk.
+func (f *Files) Exists(path string) bool { return f.versionOf(path) != version{} }
+
 // ReadDir returns the entries of a directory, with documents that are not saved yet.
 func (f *Files) ReadDir(dir string) ([]fs.DirEntry, error) {
 	entries, err := os.ReadDir(dir)

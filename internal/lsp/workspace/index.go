@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/base/parallel"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/lang/module"
 	"github.com/terrace-iac/terrace/internal/lsp/index"
 	"github.com/terrace-iac/terrace/unit"
@@ -139,6 +140,7 @@ func (x *Index) File(path string) *index.File {
 	if e != nil && e.version == v {
 		return e.file
 	}
+	old := e
 	text, err := x.files.ReadFile(path)
 	if err != nil {
 		x.mu.Lock()
@@ -147,6 +149,9 @@ func (x *Index) File(path string) *index.File {
 		return &index.File{Path: path, Kind: index.KindOf(path)}
 	}
 	e = &entry{version: v, file: index.Of(path, text)}
+	if e.file.Broken {
+		e.file.Last = x.last(path, old)
+	}
 	for via := range e.file.Paths {
 		if t := x.target(e.file, via); t != "" {
 			e.targets = append(e.targets, t)
@@ -168,6 +173,24 @@ func (x *Index) File(path string) *index.File {
 		x.users[t][path] = true
 	}
 	return e.file
+}
+
+// last returns the last version of a file without a syntax error, or nil. old is the version before.
+func (x *Index) last(path string, old *entry) *index.File {
+	switch {
+	case old != nil && !old.file.Broken:
+		return old.file
+	case old != nil && old.file.Last != nil:
+		return old.file.Last
+	}
+	saved, err := readfile.Whole(path)
+	if err != nil || x.files.Buffer(path) == nil {
+		return nil
+	}
+	if f := index.Of(path, saved); !f.Broken {
+		return f
+	}
+	return nil
 }
 
 // remove removes a file. The caller holds mu.

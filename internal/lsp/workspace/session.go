@@ -393,16 +393,20 @@ func (u *Unit) Explain(ctx context.Context, address string) (*explanation.Explan
 		outputs = estates.MockOutputs
 	}
 	v := u.estate.Evaluate(u.unit, outputs)
-	show := func(file string) (string, string) { return sys.RelativeTo(filepath.Dir(u.Path), file), "" }
-	if v.OfUnit(ctx, address) {
-		x, ds := v.Explain(ctx, address, show)
-		u.redact(x)
+	alone := func() (*explanation.Explanation, diag.List) {
+		x, ds := v.Explain(ctx, address, func(file string) (string, string) { return sys.RelativeTo(filepath.Dir(u.Path), file), "" })
+		u.tidy(x)
 		return x, ds
+	}
+	// The module decides which inputs are sensitive, so that it is left out only if it is not on this
+	// machine.
+	if v.OfUnit(ctx, address) && !v.AtHand(ctx) {
+		return alone()
 	}
 	set := &source.Set{}
 	site, ds := v.Site(ctx, set)
 	if ds.HasErrors() {
-		return nil, ds
+		return alone()
 	}
 	d := site.Directory()
 	d.Set, d.Tolerant, d.View = set, true, site.Files()
@@ -419,14 +423,20 @@ func (u *Unit) Explain(ctx context.Context, address string) (*explanation.Explan
 		},
 	}
 	x, more := p.Engine.Explain(ctx, address, o)
-	u.redact(x)
+	u.tidy(x)
 	return x, append(ds, more...)
 }
 
-func (u *Unit) redact(x *explanation.Explanation) {
-	if x != nil {
-		for _, s := range x.Steps {
-			s.Text = u.redactor.Text(s.Text)
+// tidy removes the values of the environment from the texts of an explanation. It does not claim that
+// an output does not exist, since no state was read.
+func (u *Unit) tidy(x *explanation.Explanation) {
+	if x == nil {
+		return
+	}
+	for _, s := range x.Steps {
+		s.Text = u.redactor.Text(s.Text)
+		if s.Kind == explanation.Dependency {
+			s.Text = strings.Replace(s.Text, ", which has none yet", ", whose state is not read here", 1)
 		}
 	}
 }
