@@ -277,7 +277,7 @@ func (w *completer) inBlock(dir string, blocks []enclosing) {
 	outer, inner := blocks[0], blocks[len(blocks)-1]
 	switch {
 	case len(blocks) == 1 && outer.typ == "module" && len(outer.labels) == 1:
-		if to := w.target("module."+outer.labels[0]); to != "" {
+		if to := w.target("module." + outer.labels[0]); to != "" {
 			w.variables(to)
 		}
 	case len(outer.labels) == 2 || outer.typ == "provider" && len(outer.labels) == 1:
@@ -426,7 +426,7 @@ func (w *completer) references(dir string) {
 		if len(steps) == 2 {
 			w.declared(workspace.Symbol{Scope: dir}, "module.")
 		} else if len(steps) == 3 {
-			if to := w.target("module."+without(steps[1])); to != "" {
+			if to := w.target("module." + without(steps[1])); to != "" {
 				w.declared(workspace.Symbol{Scope: to}, "output.")
 			}
 		}

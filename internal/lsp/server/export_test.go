@@ -1,11 +1,14 @@
 package server
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/terrace-iac/terrace/internal/lsp/index"
 	"github.com/terrace-iac/terrace/internal/lsp/protocol"
 )
 
@@ -44,4 +47,37 @@ func (c *client) hovered(dir, want string) (text, file string) {
 		}
 	}
 	return "", ""
+}
+
+// ModuleFiles is an archive with a module that calls another.
+const ModuleFiles = moduleFiles
+
+// RenameSome renames random names in the files of a directory, and returns what it renamed. Outputs of
+// the root module keep their names.
+func RenameSome(t testing.TB, dir string, r *rand.Rand, n int) (renamed []string) {
+	c := start(t, dir, nil)
+	for i := range n {
+		name := []string{"main.tf", "m/main.tf"}[r.IntN(2)]
+		raw, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := index.Of(filepath.Join(dir, name), raw)
+		o := f.Names[r.IntN(len(f.Names))]
+		if strings.HasPrefix(o.Addr, "output.") && o.Via == "" && name == "main.tf" {
+			continue
+		}
+		to := fmt.Sprintf("renamed_%d", i)
+		p := c.position(name, raw, o.Start)
+		p["newName"] = to
+		var e protocol.WorkspaceEdit
+		if err := c.try("textDocument/rename", p, &e); err != nil {
+			t.Errorf("rename of %s: %v", o.Addr, err)
+			continue
+		}
+		apply(t, &e)
+		c.notify("workspace/didChangeWatchedFiles", map[string]any{"changes": []any{}})
+		renamed = append(renamed, o.Addr+" to "+to)
+	}
+	return renamed
 }
