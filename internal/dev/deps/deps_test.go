@@ -312,7 +312,7 @@ const packageOrder = `
 
 	# Beside the house: tests of the whole and tools.
 	NONE < internal/dev/deps, internal/dev/lint, internal/dev/randconfig, internal/dev/bench;
-	NONE < internal/dev/lspgen;
+	internal/base/readfile < internal/dev/lspgen;
 	internal/dev/bench < internal/dev/bench/cmd;
 	internal/base/filelock < internal/dev/testkit;
 `

@@ -16,6 +16,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 )
 
 // typ is a type in the meta model.
@@ -108,7 +110,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: lspgen metaModel.json")
 		os.Exit(2)
 	}
-	raw, err := os.ReadFile(os.Args[1])
+	raw, err := readfile.Whole(os.Args[1])
 	if err == nil {
 		raw, err = generate(raw)
 	}

@@ -7,6 +7,7 @@
 package index
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -155,7 +156,10 @@ func Of(path string, text []byte) *File {
 	case Unit, Stack, Rules:
 		w.unit(body)
 	}
-	slices.SortFunc(f.Names, func(a, b Occurrence) int { return a.Start - b.Start })
+	slices.SortFunc(f.Names, func(a, b Occurrence) int {
+		return cmp.Or(a.Start-b.Start, a.End-b.End, strings.Compare(a.Via, b.Via), strings.Compare(a.Addr, b.Addr))
+	})
+	slices.SortFunc(f.Links, func(a, b Link) int { return a.Start - b.Start })
 	slices.SortFunc(f.Arguments, func(a, b Argument) int { return a.Start - b.Start })
 	return f
 }
@@ -233,7 +237,7 @@ func (w *walker) arguments(addr string, b *hclsyntax.Body) {
 	}
 }
 
-// local adds the declarations of a locals block.
+// locals adds the declarations of a locals block.
 func (w *walker) locals(b *hclsyntax.Block) {
 	for _, a := range b.Body.Attributes {
 		w.add(Occurrence{Addr: "local." + a.Name, Role: Declares, WholeStart: a.SrcRange.Start.Byte, WholeEnd: a.SrcRange.End.Byte}, a.NameRange)

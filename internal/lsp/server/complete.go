@@ -200,12 +200,13 @@ func (w *completer) blockItem(name, doc string, labels int, required bool) {
 	}
 }
 
-// The blocks of a module file with the number of their labels.
+// moduleBlocks returns the blocks of a module file with the number of their labels.
 func moduleBlocks() map[string]int {
 	return map[string]int{"resource": 2, "data": 2, "ephemeral": 2, "module": 1, "variable": 1, "output": 1, "locals": 0, "provider": 1, "terraform": 0, "moved": 0, "removed": 0, "import": 0, "check": 1}
 }
 
-// The arguments and blocks that the language defines in blocks. A name with "{" is a block.
+// languageArguments returns the arguments and blocks that the language defines in blocks of a type. A
+// name with "{" is a block.
 func languageArguments(block string) []string {
 	switch block {
 	case "resource":

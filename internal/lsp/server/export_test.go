@@ -53,7 +53,7 @@ func (c *client) hovered(dir, want string) (text, file string) {
 const ModuleFiles = moduleFiles
 
 // RenameSome renames random names in the files of a directory, and returns what it renamed. Outputs of
-// the root module keep their names.
+// the root module keep their names, and so do module calls, whose names affected lists.
 func RenameSome(t testing.TB, dir string, r *rand.Rand, n int) (renamed []string) {
 	c := start(t, dir, nil)
 	for i := range n {
@@ -64,7 +64,7 @@ func RenameSome(t testing.TB, dir string, r *rand.Rand, n int) (renamed []string
 		}
 		f := index.Of(filepath.Join(dir, name), raw)
 		o := f.Names[r.IntN(len(f.Names))]
-		if strings.HasPrefix(o.Addr, "output.") && o.Via == "" && name == "main.tf" {
+		if o.History || strings.HasPrefix(o.Addr, "output.") && o.Via == "" && name == "main.tf" || strings.HasPrefix(o.Addr, "module.") {
 			continue
 		}
 		to := fmt.Sprintf("renamed_%d", i)

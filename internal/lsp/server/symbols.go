@@ -142,6 +142,7 @@ func (s *Server) folding(_ context.Context, p *protocol.FoldingRangeParams) ([]p
 			out = append(out, protocol.FoldingRange{StartLine: first, EndLine: i - 1, Kind: protocol.FoldingRangeKindComment})
 		}
 	}
+	slices.SortFunc(out, func(a, b protocol.FoldingRange) int { return cmp.Or(a.StartLine-b.StartLine, a.EndLine-b.EndLine) })
 	return out, nil
 }
 
@@ -202,7 +203,7 @@ func (s *Server) semanticTokensIn(_ context.Context, p *protocol.SemanticTokensR
 			add(o.Start, o.End, typ)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b token) int { return a.start - b.start })
+	slices.SortFunc(all, func(a, b token) int { return cmp.Or(a.start-b.start, a.end-b.end, a.typ-b.typ) })
 	line, char, last := 0, 0, 0
 	for _, t := range all {
 		from, to := text.Position(t.start, s.encoding), text.Position(t.end, s.encoding)

@@ -302,7 +302,7 @@ func (x *Index) target(f *index.File, via string) string {
 
 // installed returns the directory of an installed module, or "".
 func installed(dir, call string) string {
-	raw, err := os.ReadFile(filepath.Join(dir, ".terraform", "modules", "modules.json"))
+	raw, err := readfile.Whole(filepath.Join(dir, ".terraform", "modules", "modules.json"))
 	if err != nil {
 		return ""
 	}
