@@ -194,8 +194,8 @@ func (s *Server) diagnostics(ctx context.Context, path string) []protocol.Diagno
 
 // syntaxErrors returns the syntax errors of a file.
 func syntaxErrors(path string, text *document.Text) diag.List {
-	if at, deep := source.TooDeep(path, text.Bytes); deep {
-		return diag.List{{Summary: "Too deeply nested", At: &at}}
+	if ds := diag.TooDeep(path, text.Bytes); ds.HasErrors() {
+		return ds
 	}
 	_, diags := hclnative.ParseConfig(text.Bytes, path)
 	return diag.FromHCL(diags)
