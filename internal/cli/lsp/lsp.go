@@ -24,8 +24,7 @@ input and output. Editors start it; docs/editor.md has their settings.
 
 The server starts no provider and runs no program, uses no network, and reads
 no state. The schemas of providers are those that earlier commands have kept.
-In unit files, functions that run programs have unknown values, unless the
-editor sets the option "trust".`,
+In unit files, functions that run programs have unknown values.`,
 		Examples: []command.Example{{Line: "lsp", Text: "Answer the requests of an editor."}},
 		Exits:    []command.Exit{{Code: 0, Help: "The editor requested the shutdown."}, {Code: 1, Help: "The connection ended before that."}},
 		Prepare: func() (flag.Flags, command.Run) {

@@ -66,8 +66,6 @@ type Server struct {
 // settings are the settings of the client: initializationOptions, or the section "terrace" of its
 // configuration.
 type settings struct {
-	// Trust allows functions that run programs.
-	Trust bool `json:"trust"`
 	// Lint turns the findings of the built-in lint off if it is false. nil means true.
 	Lint *bool `json:"lint"`
 }
@@ -198,7 +196,6 @@ func (s *Server) initialize(_ context.Context, p *protocol.InitializeParams) (an
 	}
 	s.roots = slices.DeleteFunc(s.roots, func(r string) bool { return r == "" })
 	_ = json.Unmarshal(p.InitializationOptions, &s.settings) // settings that cannot be read are the defaults
-	s.Session.Trusted = s.settings.Trust
 	s.Session.Index.SetRoots(slices.Clone(s.roots))
 	s.ready.Store(true)
 	return map[string]any{

@@ -32,8 +32,6 @@ import (
 type Session struct {
 	Files *Files
 	Index *Index
-	// Trusted enables functions that run programs: their values are then computed, and not unknown.
-	Trusted bool
 
 	base    *workdir.Directory
 	who     string
@@ -354,14 +352,10 @@ func (s *Session) read(ctx context.Context, path string) *Unit {
 		return u
 	}
 	plugins = plugins.In(u.dir)
-	run := sys.SkipPrograms
-	if s.Trusted {
-		run = u.dir.Run
-	}
 	o := estates.Options{
 		Discovery: discovery.Settings{Root: root, Whole: true, Overlay: &stacks.Overlay{}},
 		Request:   unit.Request{Command: "plan", Args: []string{"plan"}},
-		Machine:   unit.Machine{Environ: u.dir.Env, Run: run, Now: u.dir.Now, Home: u.dir.HomeOrError},
+		Machine:   unit.Machine{Environ: u.dir.Env, Run: sys.SkipPrograms, Now: u.dir.Now, Home: u.dir.HomeOrError},
 		Who:       s.who, Checking: true, Tolerant: true, Redactor: u.redactor,
 		Sources: workcopy.Sources{Fetch: modules.Fetched(u.dir, plugins.Config)},
 		Host:    estates.Host{Plugins: plugins, Backends: u.dir.Backends(), Texts: u.dir.Set},
