@@ -234,6 +234,26 @@ func (e *Engine) ValidateBySchemas(ctx context.Context) diag.List {
 	return validate.Run(ctx, in)
 }
 
+// ValidateOffline is like ValidateBySchemas, but starts no provider and needs no installed modules:
+// a provider whose schema is not available is skipped, and so is a module that is not installed.
+// opened contains the messages of Open. If they contain other errors, the rest is not checked.
+func (e *Engine) ValidateOffline(ctx context.Context, opened diag.List) diag.List {
+	ds := slices.DeleteFunc(slices.Clone(opened), module.NeedsInstall)
+	if ds.HasErrors() || e.tree == nil {
+		return ds
+	}
+	in := e.validation()
+	in.SchemasOnly = true
+	without := map[addr.Provider]bool{}
+	for a := range e.Requirements() {
+		if _, missing := e.pool.Schema(ctx, a); missing.HasErrors() {
+			without[a] = true
+		}
+	}
+	in.Without = func(a addr.Provider) bool { return without[a] }
+	return append(ds, validate.Run(ctx, in)...)
+}
+
 // ValidateUnknown is like Validate, but all values of objects are unknown, even if the
 // configuration sets them. It finds the errors that OpenTofu 1.12.6 reports without a state.
 func (e *Engine) ValidateUnknown(ctx context.Context) diag.List {

@@ -24,6 +24,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/initialize"
 	"github.com/terrace-iac/terrace/internal/cli/inspect"
 	"github.com/terrace-iac/terrace/internal/cli/login"
+	"github.com/terrace-iac/terrace/internal/cli/lsp"
 	"github.com/terrace-iac/terrace/internal/cli/measure"
 	"github.com/terrace-iac/terrace/internal/cli/metadata"
 	"github.com/terrace-iac/terrace/internal/cli/modules"
@@ -77,7 +78,7 @@ func Table() *command.Table {
 			inspect.Commands(),
 			stack.Commands(),
 			unitfiles.Commands(),
-			[]command.Command{scaffold.Command(), catalog.Command()},
+			[]command.Command{scaffold.Command(), catalog.Command(), lsp.Command()},
 			help.Commands(),
 		),
 		Former:  former,

@@ -150,7 +150,7 @@ var calls = map[string]func(t *testing.T) diag.List{
 	},
 	"cli/plan-errors": func(t *testing.T) diag.List {
 		e, p := planned(t, "")
-		p.Deferred = []*plan.Deferred{{Addr: "terraform_data.x"}}
+		p.Deferred = []*plan.Deferred{{Addr: "terraform_data.x", Variables: []string{"x"}}}
 		_, ds := e.Apply(t.Context(), p, engine.ApplyOptions{})
 		return ds
 	},

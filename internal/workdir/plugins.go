@@ -188,8 +188,8 @@ func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (provider.Progr
 	if ds.HasErrors() {
 		return provider.Program{}, ds
 	}
-	if f.NoPrograms {
-		return provider.Program{}, diag.Errorf(diag.CodeProviderNotStarted, nil, "Provider not started", "The provider %s is needed, and is not started because of --no-exec.", a.Display())
+	if f.NoPrograms && !f.KeptSchemas {
+		return provider.Program{}, notStarted(a)
 	}
 	prog, ds := pkg.Program(ctx)
 	o.Path, o.Name = prog.Path, prog.Name
@@ -207,6 +207,9 @@ func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (provider.Progr
 			return s
 		},
 		Start: func(ctx context.Context, dir string) (provider.Provider, diag.List) {
+			if f.NoPrograms {
+				return nil, notStarted(a)
+			}
 			f.Log.Printf(tracelog.Debug, "provider %s: starting a process", a)
 			o := o
 			o.Dir = dir
@@ -231,6 +234,10 @@ func (pl *Plugins) KeptSchemas(ctx context.Context, req install.Requirements) fu
 		}
 		return p.Schema()
 	}
+}
+
+func notStarted(a addr.Provider) diag.List {
+	return diag.Errorf(diag.CodeProviderNotStarted, nil, "Provider not started", "The provider %s is needed, and is not started because of --no-exec.", a.Display())
 }
 
 // SortedProviders returns the required providers in the order of the lock file.

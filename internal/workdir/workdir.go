@@ -52,6 +52,9 @@ type Directory struct {
 	Executable func() (string, error) // returns the path of the running program
 	NoPrograms bool                   // Run returns an error for every program, and providers are not started
 
+	// KeptSchemas makes the schemas that earlier commands kept available although NoPrograms is set.
+	KeptSchemas bool
+
 	// Providers contains the providers that the embedding program implements. They have no package
 	// and no entry in the lock file.
 	Providers map[addr.Provider]provider.Factory

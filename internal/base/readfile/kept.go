@@ -17,6 +17,10 @@ import (
 // The zero value is ready to use; a nil *Kept caches nothing. It may be used concurrently.
 // Callers must not change the returned content.
 type Kept struct {
+	// Replace returns the text that replaces a file on disk, such as the unsaved buffer of an
+	// editor. ok is false if there is none. nil replaces no files.
+	Replace func(path string) (text []byte, ok bool)
+
 	mu    sync.Mutex
 	files map[string]*keptFile
 	size  int64 // of all contents, in bytes
@@ -42,6 +46,11 @@ func (k *Kept) Given(path string) ([]byte, error) { return k.read(path, Given) }
 func (k *Kept) read(path string, read func(string) ([]byte, error)) ([]byte, error) {
 	if k == nil {
 		return read(path)
+	}
+	if k.Replace != nil {
+		if text, ok := k.Replace(filepath.Clean(path)); ok {
+			return text, nil
+		}
 	}
 	f := k.file(path)
 	f.mu.Lock()

@@ -90,3 +90,21 @@ func TestKeptIsBounded(t *testing.T) {
 		t.Errorf("%d bytes are kept", k.size)
 	}
 }
+
+// A replaced file is neither read nor cached.
+func TestReplace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(path, []byte("disk"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	buffer := "buffer"
+	k := &Kept{Replace: func(p string) ([]byte, bool) { return []byte(buffer), p == path && buffer != "" }}
+	for _, want := range []string{"buffer", "other", "disk"} {
+		if buffer = want; want == "disk" {
+			buffer = ""
+		}
+		if got, err := k.Whole(path); err != nil || string(got) != want {
+			t.Errorf("read %q (%v), want %q", got, err, want)
+		}
+	}
+}

@@ -153,7 +153,11 @@ func (r *estateRun) end(results []*estate.Result) int {
 	}
 	r.accepted(results)
 	code := r.written(results)
-	if code == 0 && r.op.Detailed && unitview.Changes(results) {
+	open := unitview.Changes(results)
+	if r.name == "apply" {
+		open = unitview.Deferred(results) > 0
+	}
+	if code == 0 && r.op.Detailed && open {
 		return 2
 	}
 	return code

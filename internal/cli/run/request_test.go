@@ -68,7 +68,7 @@ func setAll(t *testing.T, fs flag.Flags) {
 			word = "--"
 		}
 		word += f.Name
-		switch values := slices.Concat(f.Choices, []string{"7", "7s", "x=y", "7777"}); {
+		switch values := slices.Concat(f.Choices, []string{"7", "7s", "x=y", "7777", "create"}); {
 		case f.Switch():
 			word += "=" + map[bool]string{true: "false", false: "true"}[f.Default == "true"]
 			if _, err := fs.Take([]string{word}, true); err != nil {

@@ -33,7 +33,7 @@ const groups = `
 	engine:        engine internal/workdir internal/testrun .
 	units:         unit internal/unit
 	estate:        estate internal/estate internal/rules
-	interfaces:    internal/cli internal/temporal
+	interfaces:    internal/cli internal/lsp internal/temporal
 	programs:      cmd
 	development:   internal/dev
 `
@@ -290,7 +290,13 @@ const packageOrder = `
 	internal/estate/estatetest, internal/cli/rulecheck, internal/cli/units, internal/base/junit < internal/cli/testcmd;
 	internal/cli/flags, internal/lang/format, internal/base/textdiff < internal/cli/fmtcmd;
 	internal/net/otlp, internal/cli/units < internal/cli/measure;
-	internal/cli/affected, internal/cli/check, internal/cli/backendcmd, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
+	# the language server.
+	NONE < internal/lsp/protocol < internal/lsp/document;
+	unit, internal/rules < internal/lsp/index;
+	internal/lsp/document, internal/lsp/index, internal/rules/lint, internal/estate/modules < internal/lsp/workspace;
+	internal/lsp/workspace, internal/lang/format < internal/lsp/server;
+	internal/lsp/server, internal/cli/command < internal/cli/lsp;
+	internal/cli/lsp, internal/cli/affected, internal/cli/check, internal/cli/backendcmd, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/providers, internal/cli/login, internal/cli/version, internal/cli/workspace,
 	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure, internal/cli/help, internal/cli/statecmd, internal/cli/fmtcmd, internal/cli/importcmd, internal/cli/console, internal/cli/metadata, internal/cli/testcmd, internal/cli/graph, internal/cli/execcmd, internal/cli/scaffold, internal/cli/catalog
 	< internal/cli;
@@ -307,6 +313,7 @@ const packageOrder = `
 
 	# Beside the house: tests of the whole and tools.
 	NONE < internal/dev/deps, internal/dev/lint, internal/dev/randconfig, internal/dev/bench;
+	internal/base/readfile < internal/dev/lspgen;
 	internal/dev/bench < internal/dev/bench/cmd;
 	internal/base/filelock < internal/dev/testkit;
 `

@@ -73,6 +73,7 @@ var apart = map[string]bool{
 	"internal/state/backend/backendtest":                         true,
 	"internal/state/backend/backendtest/servers":                 true,
 	"internal/dev/bench/cmd":                                     true,
+	"internal/dev/lspgen":                                        true,
 }
 
 // excused are single uses of effects in other packages, with the reason.
@@ -125,6 +126,7 @@ var spawners = map[string]string{
 	"internal/cli":                     "signals and prompts",
 	"internal/state/backend/consul":    "renewal of the session that holds a lock",
 	"internal/cli/interrupt":           "signals",
+	"internal/lsp/server":              "requests of the editor, which run beside the computation of diagnostics",
 	"internal/cli/prompt":              "waiting for an answer",
 	"internal/cli/login":               "the browser of the user",
 	"internal/cli/run":                 "the program that speaks with an engine",

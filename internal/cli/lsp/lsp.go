@@ -1,0 +1,51 @@
+// Package lsp implements the command lsp: the language server for editors.
+//
+// Main function: Command. The one rule: standard output belongs to the protocol, and nothing else is
+// written to it.
+package lsp
+
+import (
+	"context"
+	"io"
+
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/lsp/server"
+	"github.com/terrace-iac/terrace/internal/lsp/workspace"
+	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
+)
+
+// Command declares lsp.
+func Command() command.Command {
+	return command.Command{
+		Name: "lsp", Synopsis: "Run the language server for editors", Usage: "[options]",
+		Help: `Runs a language server that speaks the Language Server Protocol on standard
+input and output. Editors start it; docs/editor.md has their settings.
+
+The server starts no provider and runs no program, uses no network, and reads
+no state. The schemas of providers are those that earlier commands have kept.
+In unit files, functions that run programs have unknown values.`,
+		Examples: []command.Example{{Line: "lsp", Text: "Answer the requests of an editor."}},
+		Exits:    []command.Exit{{Code: 0, Help: "The editor requested the shutdown."}, {Code: 1, Help: "The connection ended before that."}},
+		Prepare: func() (flag.Flags, command.Run) {
+			stdio := true
+			fs := flag.Flags{flag.Bool(&stdio, "stdio", "Use standard input and output, which is the default. Some editors add this flag.").WithTwoDashes()}
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if len(c.Args) > 0 {
+					return c.UsageError("Too many command line arguments", "The command takes no arguments. The editor names the directories.")
+				}
+				o := server.Options{Session: workspace.New(c.Directory, c.Who()), Version: workdir.Version}
+				if !server.Serve(ctx, o, c.System.Stdin, output{c.Stdout}) {
+					return 1
+				}
+				return 0
+			}
+		},
+	}
+}
+
+// output is standard output, which the server must not close.
+type output struct{ io.Writer }
+
+// Close implements io.Closer.
+func (output) Close() error { return nil }

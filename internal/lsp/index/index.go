@@ -1,0 +1,608 @@
+// Package index lists the names in configuration files: where each is declared, and where it is used.
+//
+// Main types: File, the names in one file, and Occurrence. The one rule: a File is computed from the
+// text of one file alone, without evaluation, so that an edit of a file costs the same in a workspace
+// of any size. A name of another module or unit is an Occurrence with Via, which the caller resolves
+// by Paths.
+package index
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/internal/lang/hclnative"
+	"github.com/terrace-iac/terrace/internal/rules"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// A Kind is the language of a file.
+type Kind uint8
+
+// The kinds of files.
+const (
+	Other  Kind = iota // a file of another tool or without names
+	Module             // a file of a module in native syntax
+	JSON               // a file of a module in JSON syntax, of which only messages are known
+	Values             // a variable definitions file
+	Unit               // a unit file, or a file that units read
+	Stack              // a stack file
+	Rules              // a file with rules
+	Test               // a file with tests
+)
+
+// KindOf returns the kind of a file with a name.
+func KindOf(name string) Kind {
+	name = filepath.Base(name)
+	is := func(suffixes ...string) bool {
+		return slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(name, s) })
+	}
+	switch {
+	case is(".tf", ".tofu"):
+		return Module
+	case is(".tftest.json", ".tofutest.json"):
+		return Other
+	case is(".tf.json", ".tofu.json"):
+		return JSON
+	case is(".tfvars"):
+		return Values
+	case is(".tftest.hcl", ".tofutest.hcl", ".tfmock.hcl", ".tofumock.hcl"), rules.IsTest(name):
+		return Test
+	case rules.IsFile(name):
+		return Rules
+	case name == unit.StackName, name == unit.StackAutoIncludeName:
+		return Stack
+	case name == ".terraform.lock.hcl", name == unit.ValuesName:
+		return Other
+	case is(".hcl"):
+		return Unit
+	}
+	return Other
+}
+
+// Formats reports whether files of the kind are formatted. configuration means that the file has the
+// rules of module files.
+func (k Kind) Formats() (formats, configuration bool) {
+	return k != Other && k != JSON, k == Module || k == Values || k == Test
+}
+
+// A Role is the role of an occurrence.
+type Role uint8
+
+// The roles of occurrences.
+const (
+	Uses     Role = iota
+	Declares      // declares the name: the label of a block, or the name of a local value
+	Sets          // gives it a value: an argument of a module call, an input, a line of a variable file
+)
+
+// An Occurrence is one name in a file.
+type Occurrence struct {
+	Addr string // such as "var.size", "aws_instance.web", "dependency.vpc"
+	// Via is the address of the module call, dependency, import or include through which the name of
+	// another module or file is used: "module.app", "dependency.vpc", "include.root", or "terraform"
+	// for the inputs of a unit. "" means the module or file itself.
+	Via        string
+	Role       Role
+	Start, End int // range of the name, in bytes
+	// Whole is the range of the declaring block or argument. It is zero for other roles.
+	WholeStart, WholeEnd int
+	// Part is the path behind the name, such as ".tags.env", if the occurrence uses a part.
+	Part string
+	Line int // counted from 1
+	// History means that a moved or removed block names an object as it was called in the past.
+	History bool
+}
+
+// An Argument is an argument, or a nested block, of a block with an address.
+type Argument struct {
+	Addr, Name string
+	Start, End int // range of the name
+	Line       int
+	Nested     bool
+}
+
+// A File contains the names in one file.
+type File struct {
+	Path     string
+	Kind     Kind
+	Override bool // an override file
+	Broken   bool // the file has a syntax error
+	// Last is the last version without a syntax error, for a Broken file. Its positions are outdated.
+	// nil means that there was none.
+	Last      *File
+	Names     []Occurrence
+	Arguments []Argument
+	// Paths contains the literal paths of sources and files, by the address of their block. A path that
+	// is not constant is missing.
+	Paths map[string]string
+	Links []Link
+}
+
+// A Link is a text in the file that names another file or directory.
+type Link struct {
+	Start, End int
+	Text       string
+}
+
+// Of returns the names in a file.
+func Of(path string, text []byte) *File {
+	f := &File{Path: path, Kind: KindOf(path), Paths: map[string]string{}}
+	if f.Kind == Other || f.Kind == JSON {
+		return f
+	}
+	if f.Kind == Module {
+		base := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".tf"), ".tofu")
+		f.Override = base == "override" || strings.HasSuffix(base, "_override")
+	}
+	body, broken := Parse(path, text)
+	f.Broken = broken
+	if body == nil {
+		return f
+	}
+	w := &walker{File: f, text: text}
+	switch f.Kind {
+	case Module, Test:
+		w.module(body)
+	case Values:
+		for _, a := range body.Attributes {
+			w.add(Occurrence{Addr: "var." + a.Name, Role: Sets}, a.NameRange)
+			w.expression(a.Expr)
+		}
+	case Unit, Stack, Rules:
+		w.unit(body)
+	}
+	slices.SortFunc(f.Names, func(a, b Occurrence) int {
+		return cmp.Or(a.Start-b.Start, a.End-b.End, strings.Compare(a.Via, b.Via), strings.Compare(a.Addr, b.Addr))
+	})
+	slices.SortFunc(f.Links, func(a, b Link) int { return a.Start - b.Start })
+	slices.SortFunc(f.Arguments, func(a, b Argument) int { return a.Start - b.Start })
+	return f
+}
+
+// Parse parses a text as far as possible. body is nil if nothing can be parsed.
+func Parse(path string, text []byte) (body *hclsyntax.Body, broken bool) {
+	if _, deep := source.TooDeep(path, text); deep {
+		return nil, true
+	}
+	parsed, diags := hclnative.ParseConfig(text, path)
+	if parsed == nil {
+		return nil, true
+	}
+	body, _ = parsed.Body.(*hclsyntax.Body)
+	return body, diags.HasErrors()
+}
+
+// At returns the occurrence at an offset, the innermost first, or nil.
+func (f *File) At(offset int) *Occurrence {
+	var best *Occurrence
+	for i := range f.Names {
+		if n := &f.Names[i]; n.Start <= offset && offset <= n.End && (best == nil || n.End-n.Start <= best.End-best.Start) {
+			if best != nil && best.Start == n.Start && best.Via != "" {
+				continue // the name in the other module is the better answer
+			}
+			best = n
+		}
+	}
+	return best
+}
+
+// ArgumentAt returns the argument whose name is at an offset, or nil.
+func (f *File) ArgumentAt(offset int) *Argument {
+	for i := range f.Arguments {
+		if a := &f.Arguments[i]; a.Start <= offset && offset <= a.End {
+			return a
+		}
+	}
+	return nil
+}
+
+type walker struct {
+	*File
+	text []byte
+	// provider means that traversals are provider configurations.
+	provider bool
+	history  bool // the body of a moved or removed block is read
+}
+
+func (w *walker) add(o Occurrence, at hcl.Range) {
+	o.Start, o.End, o.Line = at.Start.Byte, at.End.Byte, at.Start.Line
+	if o.End-o.Start >= 2 && w.text[o.Start] == '"' && w.text[o.End-1] == '"' {
+		o.Start, o.End = o.Start+1, o.End-1
+	}
+	o.History = w.history
+	w.Names = append(w.Names, o)
+}
+
+// declare adds the declaration of a block. The name is its last label.
+func (w *walker) declare(addr string, b *hclsyntax.Block) {
+	if len(b.LabelRanges) == 0 {
+		return
+	}
+	whole := b.Range()
+	w.add(Occurrence{Addr: addr, Role: Declares, WholeStart: whole.Start.Byte, WholeEnd: whole.End.Byte}, b.LabelRanges[len(b.LabelRanges)-1])
+	w.arguments(addr, b.Body)
+}
+
+func (w *walker) arguments(addr string, b *hclsyntax.Body) {
+	for _, a := range b.Attributes {
+		w.Arguments = append(w.Arguments, Argument{Addr: addr, Name: a.Name, Start: a.NameRange.Start.Byte, End: a.NameRange.End.Byte, Line: a.NameRange.Start.Line})
+	}
+	for _, n := range b.Blocks {
+		w.Arguments = append(w.Arguments, Argument{Addr: addr, Name: n.Type, Start: n.TypeRange.Start.Byte, End: n.TypeRange.End.Byte, Line: n.TypeRange.Start.Line, Nested: true})
+	}
+}
+
+// locals adds the declarations of a locals block.
+func (w *walker) locals(b *hclsyntax.Block) {
+	for _, a := range b.Body.Attributes {
+		w.add(Occurrence{Addr: "local." + a.Name, Role: Declares, WholeStart: a.SrcRange.Start.Byte, WholeEnd: a.SrcRange.End.Byte}, a.NameRange)
+	}
+}
+
+// module adds the names of a module or test file.
+func (w *walker) module(body *hclsyntax.Body) {
+	w.body(body)
+	for _, b := range body.Blocks {
+		n := len(b.Labels)
+		switch {
+		case (b.Type == "variable" || b.Type == "output") && n == 1:
+			w.declare(map[string]string{"variable": "var.", "output": "output."}[b.Type]+b.Labels[0], b)
+		case b.Type == "locals" && n == 0:
+			w.locals(b)
+		case b.Type == "module" && n == 1:
+			addr := "module." + b.Labels[0]
+			w.declare(addr, b)
+			for _, a := range b.Body.Attributes {
+				switch a.Name {
+				case "source":
+					if s := w.constant(a.Expr); s != "" {
+						w.Paths[addr] = s
+						w.link(a.Expr, s)
+					}
+				case "version", "count", "for_each", "providers", "depends_on", "enabled":
+				default:
+					w.add(Occurrence{Addr: "var." + a.Name, Via: addr, Role: Sets}, a.NameRange)
+				}
+			}
+		case b.Type == "resource" && n == 2:
+			w.declare(b.Labels[0]+"."+b.Labels[1], b)
+		case (b.Type == "data" || b.Type == "ephemeral") && n == 2:
+			w.declare(b.Type+"."+b.Labels[0]+"."+b.Labels[1], b)
+		case b.Type == "check" && n == 1:
+			w.declare("check."+b.Labels[0], b)
+			for _, d := range b.Body.Blocks {
+				if d.Type == "data" && len(d.Labels) == 2 {
+					w.declare("data."+d.Labels[0]+"."+d.Labels[1], d)
+				}
+			}
+		case b.Type == "provider" && n == 1:
+			addr := "provider." + b.Labels[0]
+			if a := b.Body.Attributes["alias"]; a != nil {
+				if s := w.constant(a.Expr); s != "" {
+					addr += "." + s
+				}
+			}
+			w.declare(addr, b)
+		}
+	}
+}
+
+// unit adds the names of a unit file.
+func (w *walker) unit(body *hclsyntax.Body) {
+	w.body(body)
+	for _, b := range body.Blocks {
+		label := ""
+		if len(b.Labels) > 0 {
+			label = b.Labels[0]
+		}
+		path := func(name, addr string) {
+			if a := b.Body.Attributes[name]; a != nil {
+				if s := w.path(a.Expr, body); s != "" {
+					w.Paths[addr] = s
+					w.link(a.Expr, s)
+				}
+			}
+		}
+		switch b.Type {
+		case "locals":
+			w.locals(b)
+			for _, a := range b.Body.Attributes {
+				if s := w.read(a.Expr, body); s != "" {
+					w.Paths["local."+a.Name] = s
+				}
+			}
+		case "dependency", "include", "import", "feature", "module", "unit", "stack":
+			if label == "" {
+				if b.Type == "include" {
+					path("path", "include.")
+				}
+				continue
+			}
+			addr := b.Type + "." + label
+			w.declare(addr, b)
+			path(map[string]string{"include": "path", "module": "source", "unit": "source", "stack": "source"}[b.Type], addr)
+			path("config_path", addr)
+			if a := b.Body.Attributes["mock_outputs"]; a != nil && b.Type == "dependency" {
+				w.keys(a.Expr, Occurrence{Via: addr, Addr: "output.", Role: Sets})
+			}
+			if a := b.Body.Attributes["inputs"]; a != nil && b.Type == "module" {
+				w.keys(a.Expr, Occurrence{Via: addr, Addr: "var.", Role: Sets})
+			}
+		case "terraform":
+			path("source", "terraform")
+		}
+	}
+	if a := body.Attributes["inputs"]; a != nil && w.Kind == Unit {
+		w.keys(a.Expr, Occurrence{Via: "terraform", Addr: "var.", Role: Sets})
+		w.keys(a.Expr, Occurrence{Addr: "input.", Role: Declares})
+	}
+}
+
+// keys adds the keys of an object, and of the objects that merge combines.
+func (w *walker) keys(x hclsyntax.Expression, o Occurrence) {
+	switch x := x.(type) {
+	case *hclsyntax.ObjectConsExpr:
+		for _, item := range x.Items {
+			name := hcl.ExprAsKeyword(item.KeyExpr)
+			if name == "" {
+				name = w.constant(item.KeyExpr)
+			}
+			if name != "" {
+				n := o
+				n.Addr += name
+				if n.Role == Declares {
+					n.WholeStart, n.WholeEnd = item.KeyExpr.Range().Start.Byte, item.ValueExpr.Range().End.Byte
+				}
+				w.add(n, item.KeyExpr.Range())
+			}
+		}
+	case *hclsyntax.FunctionCallExpr:
+		if x.Name == "merge" {
+			for _, a := range x.Args {
+				w.keys(a, o)
+			}
+		}
+	case *hclsyntax.ParenthesesExpr:
+		w.keys(x.Expression, o)
+	}
+}
+
+// link adds a link for the text of a constant expression that names a local path.
+func (w *walker) link(x hclsyntax.Expression, path string) {
+	r := x.Range()
+	w.Links = append(w.Links, Link{Start: r.Start.Byte, End: r.End.Byte, Text: path})
+}
+
+// constant returns the value of a constant string, or "".
+func (w *walker) constant(x hcl.Expression) string {
+	if len(x.Variables()) > 0 {
+		return ""
+	}
+	v, diags := x.Value(nil)
+	if diags.HasErrors() || !isString(v) {
+		return ""
+	}
+	return v.AsString()
+}
+
+// body adds the references in a body.
+func (w *walker) body(b *hclsyntax.Body) {
+	for _, a := range b.Attributes {
+		switch {
+		case w.Kind != Module:
+			w.expression(a.Expr)
+		case a.Name == "provider" || a.Name == "providers" || a.Name == "configuration_aliases":
+			w.provider = true
+			w.expression(a.Expr)
+			w.provider = false
+		case a.Name == "ignore_changes", a.Name == "type":
+			if a.Name == "type" && len(a.Expr.Variables()) > 0 && !isType(a.Expr) {
+				w.expression(a.Expr)
+			}
+		default:
+			w.expression(a.Expr)
+		}
+	}
+	for _, n := range b.Blocks {
+		w.history = w.Kind == Module && (n.Type == "moved" || n.Type == "removed")
+		w.body(n.Body)
+	}
+	w.history = false
+}
+
+// isType reports whether all references of an expression are single words, as in type constraints.
+func isType(x hclsyntax.Expression) bool {
+	return !slices.ContainsFunc(x.Variables(), func(t hcl.Traversal) bool { return len(t) > 1 })
+}
+
+// expression adds the references in an expression.
+func (w *walker) expression(x hclsyntax.Expression) {
+	_ = hclsyntax.VisitAll(x, func(n hclsyntax.Node) hcl.Diagnostics {
+		switch n := n.(type) {
+		case *hclsyntax.ScopeTraversalExpr:
+			w.reference(n.Traversal)
+		case *hclsyntax.RelativeTraversalExpr:
+			w.through(n.Source, n.Traversal)
+		case *hclsyntax.SplatExpr:
+			if each, ok := n.Each.(*hclsyntax.RelativeTraversalExpr); ok {
+				w.through(n.Source, each.Traversal)
+			}
+		case *hclsyntax.FunctionCallExpr:
+			if len(n.Args) > 0 && (n.Name == "file" || n.Name == "read_terragrunt_config") {
+				if s := w.constant(n.Args[0]); s != "" {
+					w.link(n.Args[0], s)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// through adds the name that follows an index of a module call: module.a[each.key].id.
+func (w *walker) through(from hclsyntax.Expression, rest hcl.Traversal) {
+	for {
+		switch x := from.(type) {
+		case *hclsyntax.IndexExpr:
+			from = x.Collection
+			continue
+		case *hclsyntax.ScopeTraversalExpr:
+			if t := x.Traversal; len(t) == 2 && (t.RootName() == "module" || t.RootName() == "dependency") {
+				w.reference(append(slices.Clone(t), rest...))
+			}
+		}
+		return
+	}
+}
+
+// reference adds the names in a reference.
+func (w *walker) reference(t hcl.Traversal) {
+	root := t.RootName()
+	if w.provider {
+		addr, at := "provider."+root, t[0].SourceRange()
+		if a, ok := attr(t, 1); ok {
+			addr, at = addr+"."+a, name(t[1])
+		}
+		w.add(Occurrence{Addr: addr}, at)
+		return
+	}
+	second, ok := attr(t, 1)
+	if !ok {
+		return
+	}
+	if w.Kind == Unit || w.Kind == Stack || w.Kind == Rules {
+		w.unitReference(t, root, second)
+		return
+	}
+	switch root {
+	case "var", "local", "output", "check":
+		w.add(Occurrence{Addr: root + "." + second, Part: part(t, 2)}, name(t[1]))
+	case "module":
+		w.add(Occurrence{Addr: "module." + second, Part: part(t, 2)}, name(t[1]))
+		if i, out := nextAttr(t, 2); out != "" {
+			w.add(Occurrence{Addr: "output." + out, Via: "module." + second, Part: part(t, i+1)}, name(t[i]))
+		}
+	case "data", "ephemeral":
+		if third, ok := attr(t, 2); ok {
+			w.add(Occurrence{Addr: root + "." + second + "." + third, Part: part(t, 3)}, name(t[2]))
+		}
+		if third, _ := attr(t, 2); second == "terraform_remote_state" {
+			if i, out := nextAttr(t, 3); out == "outputs" {
+				if j, of := nextAttr(t, i+1); of != "" {
+					w.add(Occurrence{Addr: "output." + of, Via: "data." + second + "." + third}, name(t[j]))
+				}
+			}
+		}
+	case "each", "count", "self", "path", "terraform", "tofu", "provider", "run":
+	default:
+		w.add(Occurrence{Addr: root + "." + second, Part: part(t, 2)}, name(t[1]))
+	}
+}
+
+// unitReference adds the names in a reference of a unit file.
+func (w *walker) unitReference(t hcl.Traversal, root, second string) {
+	addr := root + "." + second
+	switch root {
+	case "local", "feature":
+		w.add(Occurrence{Addr: addr, Part: part(t, 2)}, name(t[1]))
+		w.further(t, 2, addr)
+	case "dependency":
+		w.add(Occurrence{Addr: addr, Part: part(t, 2)}, name(t[1]))
+		if i, out := nextAttr(t, 2); out == "outputs" {
+			if j, of := nextAttr(t, i+1); of != "" {
+				w.add(Occurrence{Addr: "output." + of, Via: addr, Part: part(t, j+1)}, name(t[j]))
+			}
+		}
+	case "include", "import":
+		if root == "include" && (second == "locals" || second == "inputs") {
+			w.further(t, 1, "include.")
+			return
+		}
+		w.add(Occurrence{Addr: addr, Part: part(t, 2)}, name(t[1]))
+		w.further(t, 2, addr)
+	case "module", "unit", "stack":
+		w.add(Occurrence{Addr: addr}, name(t[1]))
+		if i, out := nextAttr(t, 2); root == "module" && out != "" {
+			if out == "outputs" {
+				if i, out = nextAttr(t, i+1); out == "" {
+					return
+				}
+			}
+			w.add(Occurrence{Addr: "output." + out, Via: addr, Part: part(t, i+1)}, name(t[i]))
+		}
+	}
+}
+
+// further adds the name of another file behind a reference: .locals.x or .inputs.x at step i.
+func (w *walker) further(t hcl.Traversal, i int, via string) {
+	kind, ok := attr(t, i)
+	if !ok || kind != "locals" && kind != "inputs" {
+		return
+	}
+	if x, ok := attr(t, i+1); ok {
+		w.add(Occurrence{Addr: strings.TrimSuffix(kind, "s") + "." + x, Via: via, Part: part(t, i+2)}, name(t[i+1]))
+	}
+}
+
+// attr returns the attribute name at step i.
+func attr(t hcl.Traversal, i int) (string, bool) {
+	if i >= len(t) {
+		return "", false
+	}
+	a, ok := t[i].(hcl.TraverseAttr)
+	return a.Name, ok
+}
+
+// nextAttr returns the first attribute name from step i, behind an index.
+func nextAttr(t hcl.Traversal, i int) (int, string) {
+	if i < len(t) {
+		if _, ok := t[i].(hcl.TraverseIndex); ok {
+			i++
+		}
+	}
+	a, _ := attr(t, i)
+	return i, a
+}
+
+// name returns the range of the name in a step, without the dot.
+func name(s hcl.Traverser) hcl.Range {
+	r := s.SourceRange()
+	if a, ok := s.(hcl.TraverseAttr); ok {
+		if n := r.End.Byte - r.Start.Byte - len(a.Name); n > 0 {
+			r.Start.Byte += n
+			r.Start.Column += n
+		}
+	}
+	return r
+}
+
+// part returns the text of the steps from i.
+func part(t hcl.Traversal, i int) string {
+	if i >= len(t) {
+		return ""
+	}
+	var b strings.Builder
+	for _, s := range t[i:] {
+		switch s := s.(type) {
+		case hcl.TraverseAttr:
+			b.WriteString("." + s.Name)
+		case hcl.TraverseIndex:
+			if isString(s.Key) {
+				b.WriteString("[" + quote(s.Key.AsString()) + "]")
+			} else if n := s.Key; n.IsKnown() && !n.IsNull() && n.Type().FriendlyName() == "number" {
+				b.WriteString("[" + n.AsBigFloat().String() + "]")
+			}
+		}
+	}
+	return b.String()
+}
+
+// Overrides reports whether file b is loaded after file a of the same directory, so that its arguments
+// replace those of a.
+func Overrides(b, a *File) bool {
+	return b.Override && (!a.Override || a.Path < b.Path)
+}

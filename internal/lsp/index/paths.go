@@ -1,0 +1,114 @@
+package index
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/unit"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// # Paths of unit files
+//
+// The paths of dependencies, imports, includes and sources are computed without the evaluation of a
+// unit: literals, the functions about the file's directory, and local values made of these. Other
+// paths are missing.
+
+func isString(v cty.Value) bool {
+	return v != cty.NilVal && v.Type() == cty.String && v.IsWhollyKnown() && !v.IsNull() && !v.IsMarked()
+}
+
+func quote(s string) string { return strconv.Quote(s) }
+
+// path returns the value of an expression for a path, or "".
+func (w *walker) path(x hclsyntax.Expression, body *hclsyntax.Body) string {
+	return w.eval(x, body, 0)
+}
+
+// read returns the path of the file that an expression reads as a unit file, or "".
+func (w *walker) read(x hclsyntax.Expression, body *hclsyntax.Body) string {
+	call, ok := x.(*hclsyntax.FunctionCallExpr)
+	if !ok || call.Name != "read_terragrunt_config" || len(call.Args) == 0 {
+		return ""
+	}
+	return w.eval(call.Args[0], body, 0)
+}
+
+func (w *walker) eval(x hclsyntax.Expression, body *hclsyntax.Body, depth int) string {
+	ctx := &hcl.EvalContext{Functions: functions(filepath.Dir(w.Path)), Variables: map[string]cty.Value{}}
+	if refs := x.Variables(); len(refs) > 0 {
+		if depth > 3 {
+			return ""
+		}
+		locals := map[string]cty.Value{}
+		for _, t := range refs {
+			n, ok := attr(t, 1)
+			if !ok || t.RootName() != "local" || len(t) != 2 {
+				return ""
+			}
+			s := ""
+			for _, b := range body.Blocks {
+				if a := b.Body.Attributes[n]; b.Type == "locals" && a != nil {
+					s = w.eval(a.Expr, body, depth+1)
+				}
+			}
+			if s == "" {
+				return ""
+			}
+			locals[n] = cty.StringVal(s)
+		}
+		ctx.Variables["local"] = cty.ObjectVal(locals)
+	}
+	v, diags := x.Value(ctx)
+	if diags.HasErrors() || !isString(v) {
+		return ""
+	}
+	return v.AsString()
+}
+
+// functions returns the functions of paths for a file in a directory.
+func functions(dir string) map[string]function.Function {
+	text := func(f func(args []string) string) function.Function {
+		return function.New(&function.Spec{
+			VarParam: &function.Parameter{Type: cty.String}, Type: function.StaticReturnType(cty.String),
+			Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+				var words []string
+				for _, a := range args {
+					words = append(words, a.AsString())
+				}
+				if s := f(words); s != "" {
+					return cty.StringVal(filepath.ToSlash(s)), nil
+				}
+				return cty.UnknownVal(cty.String), nil
+			},
+		})
+	}
+	here := text(func([]string) string { return dir })
+	return map[string]function.Function{
+		"get_terragrunt_dir": here, "get_original_terragrunt_dir": here,
+		"get_repo_root": text(func([]string) string {
+			return strings.TrimSuffix(sys.Nearest(dir, ".git"), string(filepath.Separator)+".git")
+		}),
+		"dirname": text(func(a []string) string { return filepath.Dir(strings.Join(a, "")) }),
+		"find_in_parent_folders": text(func(a []string) string {
+			name := unit.DefaultName
+			if len(a) > 0 {
+				name = a[0]
+			}
+			for at := filepath.Dir(dir); ; at = filepath.Dir(at) {
+				if _, err := os.Stat(filepath.Join(at, name)); err == nil {
+					return filepath.Join(at, name)
+				}
+				if filepath.Dir(at) == at {
+					return ""
+				}
+			}
+		}),
+	}
+}

@@ -1,0 +1,51 @@
+// Package protocol contains the types of the Language Server Protocol that the server uses.
+//
+// Main types: those of types.go, which internal/dev/lspgen generates from the meta model of the
+// protocol. The one rule: types.go is never edited; the list of types is in the generator.
+package protocol
+
+import "encoding/json"
+
+// InitializeParams are the parameters of the request initialize, as far as the server reads them.
+type InitializeParams struct {
+	RootURI               string             `json:"rootUri"`
+	WorkspaceFolders      []WorkspaceFolder  `json:"workspaceFolders"`
+	Capabilities          ClientCapabilities `json:"capabilities"`
+	InitializationOptions json.RawMessage    `json:"initializationOptions"`
+}
+
+// ClientCapabilities are the capabilities of a client, as far as the server reads them.
+type ClientCapabilities struct {
+	General struct {
+		PositionEncodings []string `json:"positionEncodings"`
+	} `json:"general"`
+	Workspace struct {
+		Configuration         bool `json:"configuration"`
+		DidChangeWatchedFiles struct {
+			DynamicRegistration bool `json:"dynamicRegistration"`
+		} `json:"didChangeWatchedFiles"`
+		InlayHint struct {
+			RefreshSupport bool `json:"refreshSupport"`
+		} `json:"inlayHint"`
+		CodeLens struct {
+			RefreshSupport bool `json:"refreshSupport"`
+		} `json:"codeLens"`
+		Diagnostics struct {
+			RefreshSupport bool `json:"refreshSupport"`
+		} `json:"diagnostics"`
+	} `json:"workspace"`
+	TextDocument struct {
+		Diagnostic *struct{} `json:"diagnostic"` // nil means that the client does not request diagnostics
+		Completion struct {
+			CompletionItem struct {
+				SnippetSupport bool `json:"snippetSupport"`
+			} `json:"completionItem"`
+		} `json:"completion"`
+	} `json:"textDocument"`
+}
+
+// TextDocumentContentChange is one change of a document. Range is nil if Text is the whole new text.
+type TextDocumentContentChange struct {
+	Range *Range `json:"range"`
+	Text  string `json:"text"`
+}

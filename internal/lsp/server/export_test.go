@@ -1,0 +1,83 @@
+package server
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/terrace-iac/terrace/internal/lsp/index"
+	"github.com/terrace-iac/terrace/internal/lsp/protocol"
+)
+
+// Unpack writes the files of an archive to a new directory.
+func Unpack(t testing.TB, text string) string { return unpack(t, text) }
+
+// Hovering starts a server in a directory and returns its client's method hovered.
+func Hovering(t testing.TB, dir string) func(dir, address string) (text, file string) {
+	return start(t, dir, nil).hovered
+}
+
+// hovered returns the explanation in the hover at a name with an address, and the file with the name.
+func (c *client) hovered(dir, want string) (text, file string) {
+	c.t.Helper()
+	paths, _ := filepath.Glob(filepath.Join(c.dir, dir, "*"))
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		f := indexOf(path, raw)
+		for i := range f.Names {
+			o := &f.Names[i]
+			if address(f, o) != want {
+				continue
+			}
+			rel, _ := filepath.Rel(c.dir, path)
+			var h *protocol.Hover
+			c.call("textDocument/hover", c.position(filepath.ToSlash(rel), raw, o.Start), &h)
+			if h == nil {
+				return "", rel
+			}
+			_, body, _ := strings.Cut(h.Contents.Value, "```text\n")
+			body = strings.TrimSuffix(body, "\n```")
+			return strings.TrimSpace(body), rel
+		}
+	}
+	return "", ""
+}
+
+// ModuleFiles is an archive with a module that calls another.
+const ModuleFiles = moduleFiles
+
+// RenameSome renames random names in the files of a directory, and returns what it renamed. Outputs of
+// the root module keep their names, and so do module calls, whose names affected lists.
+func RenameSome(t testing.TB, dir string, r *rand.Rand, n int) (renamed []string) {
+	c := start(t, dir, nil)
+	for i := range n {
+		name := []string{"main.tf", "m/main.tf"}[r.IntN(2)]
+		raw, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := index.Of(filepath.Join(dir, name), raw)
+		o := f.Names[r.IntN(len(f.Names))]
+		if o.History || strings.HasPrefix(o.Addr, "output.") && o.Via == "" && name == "main.tf" || strings.HasPrefix(o.Addr, "module.") {
+			continue
+		}
+		to := fmt.Sprintf("renamed_%d", i)
+		p := c.position(name, raw, o.Start)
+		p["newName"] = to
+		var e protocol.WorkspaceEdit
+		if err := c.try("textDocument/rename", p, &e); err != nil {
+			t.Errorf("rename of %s: %v", o.Addr, err)
+			continue
+		}
+		apply(t, &e)
+		c.notify("workspace/didChangeWatchedFiles", map[string]any{"changes": []any{}})
+		renamed = append(renamed, o.Addr+" to "+to)
+	}
+	return renamed
+}

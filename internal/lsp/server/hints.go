@@ -1,0 +1,400 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/lsp/document"
+	"github.com/terrace-iac/terrace/internal/lsp/index"
+	"github.com/terrace-iac/terrace/internal/lsp/protocol"
+	"github.com/terrace-iac/terrace/internal/lsp/workspace"
+)
+
+// The commands that clients execute.
+const (
+	commandReferences = "terrace.references" // arguments: URI, position; returns locations
+	commandViewpoint  = "terrace.viewpoint"  // arguments: URI of a file, URI of a unit, or "" for the nearest
+)
+
+// hints shows, at the end of the line of an argument, what the argument replaces or what replaces it,
+// and where the value of a unit's input comes from.
+func (s *Server) hints(ctx context.Context, p *protocol.InlayHintParams) ([]protocol.InlayHint, error) {
+	path, text, f, err := s.open(p.TextDocument)
+	if err != nil {
+		return nil, err
+	}
+	out := []protocol.InlayHint{}
+	add := func(line int, label string) {
+		if line >= p.Range.Start.Line && line <= p.Range.End.Line {
+			at := text.LineStart(line) + len(text.Line(line))
+			out = append(out, protocol.InlayHint{Position: text.Position(at, s.encoding), Label: label, PaddingLeft: true})
+		}
+	}
+	switch f.Kind {
+	case index.Module:
+		for i := range f.Arguments {
+			a := &f.Arguments[i]
+			if label := s.overrideLabel(f, a); label != "" {
+				add(a.Line-1, label)
+			}
+		}
+		for i := range f.Names {
+			o := &f.Names[i]
+			if o.Role == index.Declares && strings.HasPrefix(o.Addr, "local.") {
+				if label := s.localLabel(f, o); label != "" {
+					add(o.Line-1, label)
+				}
+			}
+		}
+	case index.Unit:
+		for i := range f.Names {
+			o := &f.Names[i]
+			if o.Role != index.Declares || !strings.HasPrefix(o.Addr, "input.") || o.Line-1 < p.Range.Start.Line || o.Line-1 > p.Range.End.Line {
+				continue
+			}
+			x := s.explain(ctx, path, "inputs."+strings.TrimPrefix(o.Addr, "input."))
+			if x == nil || len(x.Steps) == 0 {
+				continue
+			}
+			last := x.Steps[len(x.Steps)-1]
+			if last.At != nil && filepath.Base(last.At.File) != filepath.Base(path) && len(x.Steps) > 1 {
+				add(o.Line-1, fmt.Sprintf("from %s:%d", filepath.Base(last.At.File), last.At.Line))
+			}
+		}
+	}
+	return out, ctx.Err()
+}
+
+// overrideLabel returns what an argument of a module replaces, or what replaces it, or "".
+func (s *Server) overrideLabel(f *index.File, a *index.Argument) string {
+	var below, above []string
+	for _, b := range s.same(f, a) {
+		at := fmt.Sprintf("%s:%d", filepath.Base(b.file.Path), b.Line)
+		switch {
+		case index.Overrides(f, b.file):
+			below = append(below, at)
+		case index.Overrides(b.file, f):
+			above = append(above, at)
+		}
+	}
+	return overrideText(below, above)
+}
+
+func overrideText(below, above []string) string {
+	switch {
+	case len(above) > 0:
+		return "overridden in " + above[len(above)-1]
+	case len(below) > 0:
+		return "overrides " + below[len(below)-1]
+	}
+	return ""
+}
+
+// localLabel is overrideLabel for a local value.
+func (s *Server) localLabel(f *index.File, o *index.Occurrence) string {
+	var below, above []string
+	for _, pl := range s.Session.Index.Find(workspace.Symbol{Scope: filepath.Dir(f.Path), Addr: o.Addr}) {
+		at := fmt.Sprintf("%s:%d", filepath.Base(pl.File.Path), pl.Line)
+		switch {
+		case pl.Role != index.Declares:
+		case index.Overrides(f, pl.File):
+			below = append(below, at)
+		case index.Overrides(pl.File, f):
+			above = append(above, at)
+		}
+	}
+	return overrideText(below, above)
+}
+
+// lenses returns a lens at each variable and output, whose text codeLens/resolve computes.
+func (s *Server) lenses(_ context.Context, p *protocol.CodeLensParams) ([]protocol.CodeLens, error) {
+	path, text, f, err := s.open(p.TextDocument)
+	if err != nil {
+		return nil, err
+	}
+	out := []protocol.CodeLens{}
+	for i := range f.Names {
+		o := &f.Names[i]
+		if f.Kind == index.Module && o.Role == index.Declares && (strings.HasPrefix(o.Addr, "var.") || strings.HasPrefix(o.Addr, "output.")) {
+			out = append(out, protocol.CodeLens{Range: text.Range(o.Start, o.End, s.encoding), Data: map[string]any{"path": path, "addr": o.Addr}})
+		}
+	}
+	return out, nil
+}
+
+func (s *Server) resolveLens(ctx context.Context, p *protocol.CodeLens) (*protocol.CodeLens, error) {
+	data, _ := p.Data.(map[string]any)
+	path, _ := data["path"].(string)
+	address, _ := data["addr"].(string)
+	places, err := s.Session.Index.Everywhere(ctx, workspace.Symbol{Scope: filepath.Dir(path), Addr: address})
+	if err != nil {
+		return nil, err
+	}
+	uses, files := 0, map[string]bool{}
+	for _, pl := range places {
+		if pl.Role != index.Declares {
+			uses++
+			files[pl.File.Path] = true
+		}
+	}
+	title := "1 use"
+	if uses != 1 {
+		title = fmt.Sprintf("%d uses", uses)
+	}
+	if len(files) > 1 {
+		title += fmt.Sprintf(" in %d files", len(files))
+	}
+	p.Command = &protocol.Command{Title: title, Command: commandReferences, Arguments: []any{document.URI(path), p.Range.Start}}
+	return p, nil
+}
+
+// execute runs a command.
+func (s *Server) execute(ctx context.Context, p *protocol.ExecuteCommandParams) (any, error) {
+	text := func(i int) string {
+		if i >= len(p.Arguments) {
+			return ""
+		}
+		out, _ := p.Arguments[i].(string)
+		return out
+	}
+	switch p.Command {
+	case commandReferences:
+		at := protocol.Position{}
+		if len(p.Arguments) > 1 {
+			m, _ := p.Arguments[1].(map[string]any)
+			line, _ := m["line"].(float64)
+			character, _ := m["character"].(float64)
+			at = protocol.Position{Line: int(line), Character: int(character)}
+		}
+		return s.references(ctx, &protocol.ReferenceParams{TextDocument: protocol.TextDocumentIdentifier{URI: text(0)}, Position: at})
+	case commandViewpoint:
+		path, unit := document.Path(text(0)), document.Path(text(1))
+		if path == "" || text(1) != "" && unit == "" {
+			return nil, refuse("the viewpoint of a file is a unit file")
+		}
+		if index.KindOf(path) == index.Module { // all files of a module have the same viewpoint
+			path = filepath.Dir(path)
+		}
+		s.mu.Lock()
+		if unit == "" {
+			delete(s.viewpoint, path)
+		} else {
+			s.viewpoint[path] = unit
+		}
+		s.mu.Unlock()
+		for _, b := range s.Session.Files.Open() {
+			s.outdated(b.Path)
+		}
+		if s.client.Workspace.Diagnostics.RefreshSupport {
+			go func() { // ends with the connection
+				_, _ = s.rpc.Callback(s.ctx, "workspace/diagnostic/refresh", nil) // the next change has the same effect
+			}()
+		}
+		return nil, nil
+	}
+	return nil, refuse("there is no command %q", p.Command)
+}
+
+// scheme is the scheme of read-only documents: terrace:effective?path.
+const scheme = "terrace"
+
+// effectiveResult is the answer of the request terrace/effective.
+type effectiveResult struct {
+	URI        string `json:"uri"`
+	LanguageID string `json:"languageId"`
+	Text       string `json:"text"`
+}
+
+// effective returns the effective module or unit of a file: after merging of override files, or of
+// imports. The comments contain the origins.
+func (s *Server) effective(ctx context.Context, p *struct {
+	TextDocument protocol.TextDocumentIdentifier `json:"textDocument"`
+}) (*effectiveResult, error) {
+	path := document.Path(p.TextDocument.URI)
+	out := &effectiveResult{URI: scheme + ":" + path, LanguageID: "terraform"}
+	switch index.KindOf(path) {
+	case index.Module, index.JSON:
+		m := s.Session.Module(ctx, filepath.Dir(path))
+		if m == nil {
+			return nil, ctx.Err()
+		}
+		text, err := m.Print()
+		if err != nil {
+			return nil, refuse("the module cannot be shown: %v", err)
+		}
+		out.Text = text
+	case index.Unit:
+		u := s.unitOf(ctx, path)
+		if u == nil {
+			return nil, refuse("no unit reads %s", path)
+		}
+		text, err := u.Render(ctx)
+		if err != nil {
+			return nil, refuse("the unit cannot be shown: %v", err)
+		}
+		out.Text, out.LanguageID = text, "hcl"
+	default:
+		return nil, refuse("%s is neither part of a module nor of a unit", path)
+	}
+	return out, ctx.Err()
+}
+
+func (s *Server) content(ctx context.Context, p *protocol.TextDocumentContentParams) (*protocol.TextDocumentContentResult, error) {
+	path, ok := strings.CutPrefix(p.URI, scheme+":")
+	if !ok {
+		return nil, refuse("%s is not a document of this server", p.URI)
+	}
+	x, err := s.effective(ctx, &struct {
+		TextDocument protocol.TextDocumentIdentifier `json:"textDocument"`
+	}{protocol.TextDocumentIdentifier{URI: document.URI(path)}})
+	if err != nil {
+		return nil, err
+	}
+	return &protocol.TextDocumentContentResult{Text: x.Text}, nil
+}
+
+// actions returns the fixes for a range: those of which exactly one exists.
+func (s *Server) actions(ctx context.Context, p *protocol.CodeActionParams) ([]protocol.CodeAction, error) {
+	path, text, f, err := s.open(p.TextDocument)
+	if err != nil {
+		return nil, err
+	}
+	out := []protocol.CodeAction{}
+	if f.Kind != index.Module && f.Kind != index.Unit {
+		return out, nil
+	}
+	start, end := text.Offset(p.Range.Start, s.encoding), text.Offset(p.Range.End, s.encoding)
+	fix := func(title string, changes map[string][]protocol.TextEdit) {
+		if !slices.ContainsFunc(out, func(a protocol.CodeAction) bool { return a.Title == title }) {
+			out = append(out, protocol.CodeAction{Title: title, Kind: protocol.CodeActionKindQuickFix, Edit: &protocol.WorkspaceEdit{Changes: changes}})
+		}
+	}
+	s.spelling(ctx, path, text, start, end, fix)
+	if f.Kind != index.Module {
+		return out, ctx.Err()
+	}
+	s.declarations(f, start, end, fix)
+	s.missing(ctx, f, text, start, end, fix)
+	if m := s.Session.Module(ctx, filepath.Dir(path)); m != nil {
+		for _, found := range m.Lint {
+			at := m.Range(found.At())
+			if at.Filename != path || at.Start.Byte > end || at.End.Byte < start || len(found.Fix) == 0 {
+				continue
+			}
+			changes := map[string][]protocol.TextEdit{}
+			for _, e := range found.Fix {
+				l := s.locationOf(m.Range(e.At))
+				changes[l.URI] = append(changes[l.URI], protocol.TextEdit{Range: l.Range, NewText: e.Text})
+			}
+			fix("Fix "+found.Rule, changes)
+		}
+	}
+	return out, ctx.Err()
+}
+
+// fixes receives one fix.
+type fixes func(title string, changes map[string][]protocol.TextEdit)
+
+// spelling adds fixes for misspelled names for which a message suggests another name.
+func (s *Server) spelling(ctx context.Context, path string, text *document.Text, start, end int, fix fixes) {
+	for _, d := range s.diagnostics(ctx, path) {
+		from, to := text.Offset(d.Range.Start, s.encoding), text.Offset(d.Range.End, s.encoding)
+		if from > end || to < start {
+			continue
+		}
+		_, rest, ok := strings.Cut(d.Message, "Did you mean ")
+		if !ok {
+			continue
+		}
+		word, _, ok := strings.Cut(strings.TrimLeft(rest, `"`), "?")
+		word = strings.Trim(word, `"`)
+		word = word[strings.LastIndexByte(word, '.')+1:]
+		at, wrong := misspelled(text.Bytes[from:to], word)
+		if !ok || wrong == "" {
+			continue
+		}
+		fix(fmt.Sprintf("Change %q to %q", wrong, word), map[string][]protocol.TextEdit{
+			document.URI(path): {{Range: text.Range(from+at, from+at+len(wrong), s.encoding), NewText: word}},
+		})
+	}
+}
+
+// declarations adds fixes that declare a variable that is used and declared nowhere.
+func (s *Server) declarations(f *index.File, start, end int, fix fixes) {
+	x := s.Session.Index
+	for i := range f.Names {
+		o := &f.Names[i]
+		name, ok := strings.CutPrefix(o.Addr, "var.")
+		if !ok || o.Start > end || o.End < start {
+			continue
+		}
+		sym, ok := x.Resolve(f, o)
+		if !ok || !s.inWorkspace(sym.Scope) || slices.ContainsFunc(x.Find(sym), func(p workspace.Place) bool { return p.Role == index.Declares }) {
+			continue
+		}
+		to := ""
+		for _, g := range x.Dir(sym.Scope) {
+			if base := filepath.Base(g.Path); g.Kind == index.Module && !g.Override && (to == "" || base == "variables.tf") {
+				to = g.Path
+			}
+		}
+		if to == "" {
+			continue
+		}
+		at := s.Session.Files.Text(to)
+		n := len(at.Bytes)
+		block := "\nvariable \"" + name + "\" {}\n"
+		if n > 0 && at.Bytes[n-1] != '\n' {
+			block = "\n" + block
+		}
+		fix(fmt.Sprintf("Declare variable %q in %s", name, filepath.Base(to)), map[string][]protocol.TextEdit{
+			document.URI(to): {{Range: at.Range(n, n, s.encoding), NewText: block}},
+		})
+	}
+}
+
+// missing adds the fix that sets the required arguments of a module call.
+func (s *Server) missing(ctx context.Context, f *index.File, text *document.Text, start, end int, fix fixes) {
+	for i := range f.Names {
+		o := &f.Names[i]
+		if o.Role != index.Declares || !strings.HasPrefix(o.Addr, "module.") || o.WholeStart > end || o.WholeEnd < start || o.WholeEnd <= 0 {
+			continue
+		}
+		dir := s.Session.Index.Target(f, o.Addr)
+		if dir == "" {
+			continue
+		}
+		m := s.Session.Module(ctx, dir)
+		if m == nil {
+			return
+		}
+		given := map[string]bool{}
+		for _, g := range s.Session.Index.Dir(filepath.Dir(f.Path)) {
+			for _, n := range g.Names {
+				if n.Via == o.Addr && n.Role == index.Sets {
+					given[strings.TrimPrefix(n.Addr, "var.")] = true
+				}
+			}
+		}
+		names := requiredOf(m.Config.Variables)
+		names = slices.DeleteFunc(names, func(n string) bool { return given[n] })
+		if len(names) == 0 {
+			continue
+		}
+		var lines strings.Builder
+		for _, n := range names {
+			lines.WriteString("  " + n + " = null\n")
+		}
+		at := o.WholeEnd - 1 // the brace
+		prefix := ""
+		if line := text.Position(at, document.UTF8).Line; strings.TrimSpace(string(text.Bytes[text.LineStart(line):at])) != "" {
+			prefix = "\n"
+		}
+		fix("Add missing arguments: "+strings.Join(names, ", "), map[string][]protocol.TextEdit{
+			document.URI(f.Path): {{Range: text.Range(at, at, s.encoding), NewText: prefix + lines.String()}},
+		})
+	}
+}

@@ -1,0 +1,296 @@
+package server
+
+import (
+	"context"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/explanation"
+	"github.com/terrace-iac/terrace/internal/lang/funcs"
+	"github.com/terrace-iac/terrace/internal/lsp/document"
+	"github.com/terrace-iac/terrace/internal/lsp/index"
+	"github.com/terrace-iac/terrace/internal/lsp/protocol"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+func (s *Server) hover(ctx context.Context, p *protocol.HoverParams) (*protocol.Hover, error) {
+	path, text, f, err := s.open(p.TextDocument)
+	if err != nil {
+		return nil, err
+	}
+	offset := text.Offset(p.Position, s.encoding)
+	answer := func(start, end int, parts ...string) *protocol.Hover {
+		r := text.Range(start, end, s.encoding)
+		var some []string
+		for _, part := range parts {
+			if part != "" {
+				some = append(some, part)
+			}
+		}
+		if len(some) == 0 {
+			return nil
+		}
+		return &protocol.Hover{Contents: protocol.MarkupContent{Kind: protocol.MarkupKindMarkdown, Value: strings.Join(some, "\n\n")}, Range: &r}
+	}
+	if o := f.At(offset); o != nil {
+		address := address(f, o)
+		return answer(o.Start, o.End, s.described(ctx, f, o), s.explained(ctx, path, address)), ctx.Err()
+	}
+	if a := f.ArgumentAt(offset); a != nil {
+		explained := ""
+		if !a.Nested {
+			explained = s.explained(ctx, path, a.Addr+"."+a.Name)
+		}
+		return answer(a.Start, a.End, s.argumentText(ctx, f, a), explained), ctx.Err()
+	}
+	if start, end, name := callAt(text, offset); name != "" {
+		return answer(start, end, functionText(name)), nil
+	}
+	return nil, nil
+}
+
+// address returns the address of an occurrence as explain takes it.
+func address(f *index.File, o *index.Occurrence) string {
+	kind, name, _ := strings.Cut(o.Addr, ".")
+	via, _, _ := strings.Cut(o.Via, ".")
+	switch {
+	case via == "":
+		if kind == "input" {
+			return "inputs." + name
+		}
+		return o.Addr + o.Part
+	case via == "terraform":
+		return "inputs." + name
+	case via == "dependency":
+		return o.Via + ".outputs." + name + o.Part
+	case via == "module" && f.Kind == index.Module:
+		return o.Via + "." + o.Addr + o.Part
+	}
+	return strings.TrimSuffix(o.Via, ".") + "." + kind + "s." + name + o.Part
+}
+
+// explain returns the explanation of an address in a file, or nil.
+func (s *Server) explain(ctx context.Context, path, address string) *explanation.Explanation {
+	var x *explanation.Explanation
+	var ds diag.List
+	switch index.KindOf(path) {
+	case index.Module, index.Values, index.JSON:
+		dir := filepath.Dir(path)
+		s.mu.Lock()
+		chosen := s.viewpoint[dir]
+		s.mu.Unlock()
+		if own := filepath.Join(dir, unit.DefaultName); chosen == "" && s.Session.Index.File(own).Kind == index.Unit && s.Session.Files.Exists(own) && s.Session.Index.Target(s.Session.Index.File(own), "terraform") == "" {
+			chosen = own
+		}
+		if chosen != "" {
+			if u := s.Session.Unit(ctx, chosen); u != nil {
+				x, ds = u.Explain(ctx, address)
+			}
+		} else if m := s.Session.Module(ctx, dir); m != nil {
+			x, ds = m.Explain(ctx, address)
+		}
+	case index.Unit:
+		if u := s.unitOf(ctx, path); u != nil {
+			x, ds = u.Explain(ctx, address)
+		}
+	}
+	if ds.HasErrors() {
+		return nil
+	}
+	return x
+}
+
+// explained returns the explanation of an address as text, or "".
+func (s *Server) explained(ctx context.Context, path, address string) string {
+	x := s.explain(ctx, path, address)
+	if x == nil {
+		return ""
+	}
+	var b strings.Builder
+	_ = x.Print(&b) // a strings.Builder returns no error
+	out := source.HideCredentials(b.String())
+	if chosen := s.viewpointOf(ctx, path); chosen != "" && chosen != path {
+		out = "Seen from " + filepath.Dir(chosen) + ":\n\n" + out
+	}
+	return fenced(out)
+}
+
+// fenced returns a text as a code block.
+func fenced(text string) string {
+	mark := "```"
+	for strings.Contains(text, mark) {
+		mark += "`"
+	}
+	return mark + "text\n" + strings.TrimRight(text, "\n") + "\n" + mark
+}
+
+// described returns the type and the documentation of a name, or "".
+func (s *Server) described(ctx context.Context, f *index.File, o *index.Occurrence) string {
+	sym, ok := s.Session.Index.Resolve(f, o)
+	if !ok || index.KindOf(sym.Scope) != index.Other {
+		return ""
+	}
+	m := s.Session.Module(ctx, sym.Scope)
+	if m == nil {
+		return ""
+	}
+	kind, name, _ := strings.Cut(sym.Addr, ".")
+	switch kind {
+	case "var":
+		if v := m.Config.Variables[name]; v != nil {
+			return variableText(v)
+		}
+	case "output":
+		if v := m.Config.Outputs[name]; v != nil {
+			return v.Description
+		}
+	case "local", "module", "provider", "check":
+	default:
+		if r := resourceOf(m.Config, sym.Addr); r != nil {
+			if rs := m.Resource(ctx, r.Addr.Mode, r.Addr.Type, localName(r)); rs != nil {
+				return strings.TrimSpace(rs.Block.Description)
+			}
+		}
+	}
+	return ""
+}
+
+func variableText(v *config.Variable) string {
+	out := "`" + v.Name + "`: `" + funcs.TypeString(v.Type) + "`"
+	if v.Default == cty.NilVal {
+		out += ", required"
+	}
+	if v.Sensitive {
+		out += ", sensitive"
+	}
+	if v.Description != "" {
+		out += "\n\n" + v.Description
+	}
+	return out
+}
+
+// resourceOf returns the block of a resource by its address in the module.
+func resourceOf(m *config.Module, address string) *config.Resource {
+	for a, r := range m.Resources {
+		if a.String() == address {
+			return r
+		}
+	}
+	return nil
+}
+
+// localName returns the local name of the provider that a resource names, or "".
+func localName(r *config.Resource) string {
+	if r.Provider != nil {
+		return r.Provider.Name
+	}
+	return ""
+}
+
+// argumentText returns the type and the documentation of an argument or nested block, or "".
+func (s *Server) argumentText(ctx context.Context, f *index.File, a *index.Argument) string {
+	if f.Kind != index.Module {
+		return ""
+	}
+	m := s.Session.Module(ctx, filepath.Dir(f.Path))
+	if m == nil {
+		return ""
+	}
+	r := resourceOf(m.Config, a.Addr)
+	if r == nil {
+		return ""
+	}
+	rs := m.Resource(ctx, r.Addr.Mode, r.Addr.Type, localName(r))
+	if rs == nil {
+		return ""
+	}
+	if at := rs.Block.Attributes[a.Name]; at != nil {
+		return attributeText(a.Name, at)
+	}
+	if b := rs.Block.Blocks[a.Name]; b != nil {
+		return "`" + a.Name + "`: block\n\n" + b.Description
+	}
+	return ""
+}
+
+func attributeText(name string, a *schema.Attribute) string {
+	out := "`" + name + "`: `" + funcs.TypeString(a.Type) + "`"
+	for _, w := range []struct {
+		on   bool
+		text string
+	}{{a.Required, "required"}, {a.Optional, "optional"}, {a.Computed, "computed"}, {a.Sensitive, "sensitive"}, {a.WriteOnly, "write-only"}, {a.Deprecated != "", "deprecated"}} {
+		if w.on {
+			out += ", " + w.text
+		}
+	}
+	if a.Description != "" {
+		out += "\n\n" + a.Description
+	}
+	return out
+}
+
+// functionTable returns the functions of modules, for their documentation.
+var functionTable = sync.OnceValue(func() map[string]function.Function { return funcs.Table(funcs.Config{PureOnly: true}) })
+
+// callPattern matches the name of a function with its parenthesis.
+var callPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([A-Za-z_][A-Za-z0-9_:]*)\s*\(`) })
+
+// callAt returns the name of the function at an offset.
+func callAt(text *document.Text, offset int) (start, end int, name string) {
+	line := text.Position(offset, document.UTF8).Line
+	base := text.LineStart(line)
+	for _, m := range callPattern().FindAllSubmatchIndex(text.Line(line), -1) {
+		if base+m[2] <= offset && offset <= base+m[3] {
+			return base + m[2], base + m[3], string(text.Bytes[base+m[2] : base+m[3]])
+		}
+	}
+	return 0, 0, ""
+}
+
+// functionText returns the signature and the documentation of a function, or "".
+func functionText(name string) string {
+	f, ok := functionTable()[name]
+	if !ok {
+		return ""
+	}
+	label, _ := signatureOf(name, f)
+	return "```terraform\n" + label + "\n```\n\n" + f.Description()
+}
+
+// signatureOf returns the signature of a function, and the text of each parameter in it.
+func signatureOf(name string, f function.Function) (label string, params []string) {
+	for _, p := range f.Params() {
+		params = append(params, p.Name+" "+typeName(p.Type))
+	}
+	if v := f.VarParam(); v != nil {
+		params = append(params, "..."+v.Name+" "+typeName(v.Type))
+	}
+	return name + "(" + strings.Join(params, ", ") + ")", params
+}
+
+func typeName(ty cty.Type) string {
+	if ty == cty.DynamicPseudoType {
+		return "any"
+	}
+	return funcs.TypeString(ty)
+}
+
+// modeOf returns the mode of a block type.
+func modeOf(block string) addr.Mode {
+	switch block {
+	case "data":
+		return addr.Data
+	case "ephemeral":
+		return addr.Ephemeral
+	}
+	return addr.Managed
+}

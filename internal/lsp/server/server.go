@@ -1,0 +1,345 @@
+// Package server implements the language server: it answers the requests of the Language Server
+// Protocol from a workspace.Session.
+//
+// Main type: Server; each feature has its own file. The one rule: a request that needs only the buffer,
+// such as formatting, takes no lock and waits for no result that others compute.
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/creachadair/jrpc2"
+	"github.com/creachadair/jrpc2/channel"
+	"github.com/creachadair/jrpc2/handler"
+	"github.com/terrace-iac/terrace/internal/lsp/document"
+	"github.com/terrace-iac/terrace/internal/lsp/index"
+	"github.com/terrace-iac/terrace/internal/lsp/protocol"
+	"github.com/terrace-iac/terrace/internal/lsp/workspace"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// maxConcurrent is the number of requests that run at once. It is high, because requests that need
+// processor time wait in the session, and those that need only the buffer must not wait.
+const maxConcurrent = 256
+
+// codeNotInitialized is the error code of requests before initialize.
+const codeNotInitialized jrpc2.Code = -32002
+
+// codeRequestFailed is the error code of a request that is refused with a reason.
+const codeRequestFailed jrpc2.Code = -32803
+
+// Options configures a server.
+type Options struct {
+	Session *workspace.Session
+	Version string
+}
+
+// A Server answers the requests of one client.
+type Server struct {
+	Options
+	rpc      *jrpc2.Server
+	ctx      context.Context // ends with the connection
+	encoding document.Encoding
+	client   protocol.ClientCapabilities
+	settings settings
+
+	ready, closing atomic.Bool // initialize was answered; shutdown was requested
+	clean          atomic.Bool // exit came after shutdown
+
+	mu        sync.Mutex
+	roots     []string
+	viewpoint map[string]string // the chosen unit, by the path of a file
+	published map[string]string // the diagnostics that the client has, as JSON, by path
+	changed   map[string]bool   // paths whose diagnostics are outdated
+	wake      chan struct{}
+	cancel    context.CancelFunc // ends the computation of diagnostics
+}
+
+// settings are the settings of the client: initializationOptions, or the section "terrace" of its
+// configuration.
+type settings struct {
+	// Lint turns the findings of the built-in lint off if it is false. nil means true.
+	Lint *bool `json:"lint"`
+}
+
+// Serve answers requests from in on out until the client disconnects or sends exit. ok reports whether
+// the client had requested the shutdown before.
+func Serve(ctx context.Context, o Options, in io.Reader, out io.WriteCloser) (ok bool) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	s := &Server{Options: o, ctx: ctx, encoding: document.UTF16, viewpoint: map[string]string{}, published: map[string]string{}, changed: map[string]bool{}, wake: make(chan struct{}, 1)}
+	s.rpc = jrpc2.NewServer(s.methods(), &jrpc2.ServerOptions{
+		AllowPush: true, DisableBuiltin: true, Concurrency: maxConcurrent, NewContext: func() context.Context { return ctx },
+	})
+	s.rpc.Start(channel.LSP(in, out))
+	var wg sync.WaitGroup
+	wg.Go(s.diagnose) // ends with ctx
+	go func() {       // ends with ctx
+		<-ctx.Done()
+		s.rpc.Stop()
+	}()
+	_ = s.rpc.Wait() // a client that disconnects is not an error
+	stop()
+	wg.Wait()
+	return s.clean.Load()
+}
+
+// on returns the handler of a method with parameters of type P.
+func on[P, R any](s *Server, f func(context.Context, *P) (R, error)) jrpc2.Handler {
+	return func(ctx context.Context, req *jrpc2.Request) (any, error) {
+		if !s.ready.Load() && req.Method() != "initialize" {
+			return nil, jrpc2.Errorf(codeNotInitialized, "the server is not initialized")
+		}
+		var p P
+		if err := req.UnmarshalParams(&p); err != nil {
+			return nil, jrpc2.Errorf(jrpc2.InvalidParams, "invalid parameters: %v", err)
+		}
+		r, err := f(ctx, &p)
+		switch {
+		case errors.Is(err, context.Canceled) || ctx.Err() != nil:
+			return nil, jrpc2.Errorf(jrpc2.Cancelled, "the request was canceled")
+		case err != nil:
+			return nil, err
+		}
+		return r, nil
+	}
+}
+
+// notified is on for a notification.
+func notified[P any](s *Server, f func(context.Context, *P)) jrpc2.Handler {
+	return on(s, func(ctx context.Context, p *P) (any, error) {
+		f(ctx, p)
+		return nil, nil
+	})
+}
+
+// refuse returns the error of a request that cannot be answered, with the reason for the user.
+func refuse(format string, args ...any) error {
+	return jrpc2.Errorf(codeRequestFailed, format, args...)
+}
+
+func (s *Server) methods() handler.Map {
+	return handler.Map{
+		"initialize":  on(s, s.initialize),
+		"initialized": notified(s, s.initialized),
+		"shutdown": on(s, func(context.Context, *struct{}) (any, error) {
+			s.closing.Store(true)
+			return nil, nil
+		}),
+		"exit": func(context.Context, *jrpc2.Request) (any, error) {
+			s.clean.Store(s.closing.Load())
+			go s.rpc.Stop() // ends when all handlers have returned, which includes this one
+			return nil, nil
+		},
+		"$/cancelRequest": notified(s, func(_ context.Context, p *protocol.CancelParams) {
+			id, _ := json.Marshal(p.ID) // a number or a string
+			s.rpc.CancelRequest(string(id))
+		}),
+		"$/setTrace": notified(s, func(context.Context, *struct{}) {}),
+
+		"textDocument/didOpen":                notified(s, s.didOpen),
+		"textDocument/didChange":              notified(s, s.didChange),
+		"textDocument/didClose":               notified(s, s.didClose),
+		"textDocument/didSave":                notified(s, s.didSave),
+		"workspace/didChangeWatchedFiles":     notified(s, s.didChangeFiles),
+		"workspace/didChangeWorkspaceFolders": notified(s, s.didChangeFolders),
+		"workspace/didChangeConfiguration":    notified(s, s.didChangeConfiguration),
+
+		"textDocument/formatting":           on(s, s.formatting),
+		"textDocument/rangeFormatting":      on(s, s.rangeFormatting),
+		"textDocument/diagnostic":           on(s, s.diagnostic),
+		"textDocument/definition":           on(s, s.definition),
+		"textDocument/references":           on(s, s.references),
+		"textDocument/documentHighlight":    on(s, s.highlight),
+		"textDocument/prepareRename":        on(s, s.prepareRename),
+		"textDocument/rename":               on(s, s.rename),
+		"textDocument/hover":                on(s, s.hover),
+		"textDocument/completion":           on(s, s.completion),
+		"textDocument/signatureHelp":        on(s, s.signature),
+		"textDocument/documentSymbol":       on(s, s.documentSymbols),
+		"workspace/symbol":                  on(s, s.workspaceSymbols),
+		"textDocument/foldingRange":         on(s, s.folding),
+		"textDocument/semanticTokens/full":  on(s, s.semanticTokens),
+		"textDocument/semanticTokens/range": on(s, s.semanticTokensIn),
+		"textDocument/documentLink":         on(s, s.links),
+		"textDocument/inlayHint":            on(s, s.hints),
+		"textDocument/codeLens":             on(s, s.lenses),
+		"codeLens/resolve":                  on(s, s.resolveLens),
+		"textDocument/codeAction":           on(s, s.actions),
+		"workspace/executeCommand":          on(s, s.execute),
+		"workspace/textDocumentContent":     on(s, s.content),
+		"terrace/effective":                 on(s, s.effective),
+		"terrace/viewpoints":                on(s, s.viewpoints),
+	}
+}
+
+func (s *Server) initialize(_ context.Context, p *protocol.InitializeParams) (any, error) {
+	s.client = p.Capabilities
+	for _, e := range p.Capabilities.General.PositionEncodings {
+		if e == string(document.UTF8) {
+			s.encoding = document.UTF8
+		}
+	}
+	for _, f := range p.WorkspaceFolders {
+		s.roots = append(s.roots, document.Path(f.URI))
+	}
+	if len(s.roots) == 0 && p.RootURI != "" {
+		s.roots = []string{document.Path(p.RootURI)}
+	}
+	s.roots = slices.DeleteFunc(s.roots, func(r string) bool { return r == "" })
+	_ = json.Unmarshal(p.InitializationOptions, &s.settings) // settings that cannot be read are the defaults
+	s.Session.Index.SetRoots(slices.Clone(s.roots))
+	s.ready.Store(true)
+	return map[string]any{
+		"serverInfo": map[string]string{"name": "terrace", "version": s.Version},
+		"capabilities": map[string]any{
+			"positionEncoding":                s.encoding,
+			"textDocumentSync":                map[string]any{"openClose": true, "change": 2, "save": true},
+			"documentFormattingProvider":      true,
+			"documentRangeFormattingProvider": true,
+			"definitionProvider":              true,
+			"referencesProvider":              true,
+			"documentHighlightProvider":       true,
+			"renameProvider":                  map[string]any{"prepareProvider": true},
+			"hoverProvider":                   true,
+			"completionProvider":              map[string]any{"triggerCharacters": []string{".", "\"", "("}},
+			"signatureHelpProvider":           map[string]any{"triggerCharacters": []string{"(", ","}},
+			"documentSymbolProvider":          true,
+			"workspaceSymbolProvider":         true,
+			"foldingRangeProvider":            true,
+			"documentLinkProvider":            map[string]any{},
+			"inlayHintProvider":               true,
+			"codeLensProvider":                map[string]any{"resolveProvider": true},
+			"codeActionProvider":              map[string]any{"codeActionKinds": []string{"quickfix"}},
+			"executeCommandProvider":          map[string]any{"commands": []string{commandReferences, commandViewpoint}},
+			"diagnosticProvider":              map[string]any{"interFileDependencies": true, "workspaceDiagnostics": false},
+			"semanticTokensProvider": map[string]any{
+				"legend": map[string]any{"tokenTypes": tokenTypes, "tokenModifiers": []string{}}, "full": true, "range": true,
+			},
+			"workspace": map[string]any{
+				"workspaceFolders":    map[string]any{"supported": true, "changeNotifications": true},
+				"textDocumentContent": map[string]any{"schemes": []string{scheme}},
+			},
+		},
+	}, nil
+}
+
+// initialized registers the files whose changes the client reports, and starts the index.
+func (s *Server) initialized(context.Context, *struct{}) {
+	go func() { // ends with the connection
+		_ = s.Session.Index.Scan(s.ctx) // a request that needs the index repeats it
+	}()
+	if !s.client.Workspace.DidChangeWatchedFiles.DynamicRegistration {
+		return
+	}
+	go func() { // ends with the connection
+		watchers := []map[string]string{{"globPattern": "**/*.{tf,tofu,hcl,tfvars,json,yaml,yml}"}}
+		_, _ = s.rpc.Callback(s.ctx, "client/registerCapability", map[string]any{"registrations": []any{map[string]any{
+			"id": "files", "method": "workspace/didChangeWatchedFiles", "registerOptions": map[string]any{"watchers": watchers},
+		}}}) // without it, requests look for changes themselves
+	}()
+}
+
+func (s *Server) didOpen(_ context.Context, p *protocol.DidOpenTextDocumentParams) {
+	d := p.TextDocument
+	if path := document.Path(d.URI); path != "" {
+		s.Session.Files.Set(&workspace.Buffer{URI: d.URI, Path: path, Version: d.Version, Text: document.New([]byte(d.Text))})
+		s.outdated(path)
+	}
+}
+
+func (s *Server) didChange(_ context.Context, p *protocol.DidChangeTextDocumentParams) {
+	path := document.Path(p.TextDocument.URI)
+	b := s.Session.Files.Buffer(path)
+	if b == nil {
+		return
+	}
+	s.Session.Files.Set(&workspace.Buffer{URI: b.URI, Path: path, Version: p.TextDocument.Version, Text: b.Text.Apply(p.ContentChanges, s.encoding)})
+	s.outdated(path)
+}
+
+func (s *Server) didClose(_ context.Context, p *protocol.DidCloseTextDocumentParams) {
+	path := document.Path(p.TextDocument.URI)
+	s.Session.Files.Close(path)
+	s.outdated(path)
+}
+
+func (s *Server) didSave(_ context.Context, p *protocol.DidSaveTextDocumentParams) {
+	s.outdated(document.Path(p.TextDocument.URI))
+}
+
+func (s *Server) didChangeFiles(_ context.Context, p *protocol.DidChangeWatchedFilesParams) {
+	s.Session.Index.Invalidate()
+	for _, c := range p.Changes {
+		s.outdated(document.Path(c.URI))
+	}
+}
+
+func (s *Server) didChangeFolders(_ context.Context, p *protocol.DidChangeWorkspaceFoldersParams) {
+	s.mu.Lock()
+	for _, f := range p.Event.Removed {
+		s.roots = slices.DeleteFunc(s.roots, func(r string) bool { return r == document.Path(f.URI) })
+	}
+	for _, f := range p.Event.Added {
+		if path := document.Path(f.URI); path != "" {
+			s.roots = append(s.roots, path)
+		}
+	}
+	roots := slices.Clone(s.roots)
+	s.mu.Unlock()
+	s.Session.Index.SetRoots(roots)
+}
+
+func (s *Server) didChangeConfiguration(_ context.Context, p *struct {
+	Settings struct{ Terrace *settings }
+}) {
+	if p.Settings.Terrace == nil {
+		return
+	}
+	s.mu.Lock()
+	s.settings = *p.Settings.Terrace
+	s.mu.Unlock()
+	for _, b := range s.Session.Files.Open() {
+		s.outdated(b.Path)
+	}
+}
+
+// inWorkspace reports whether a path is below a root of the workspace, and not part of a directory that
+// init writes.
+func (s *Server) inWorkspace(path string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.roots {
+		if rel, err := filepath.Rel(r, path); err == nil && !strings.HasPrefix(rel, "..") {
+			return !slices.ContainsFunc(strings.Split(filepath.ToSlash(rel), "/"), func(p string) bool { return p == ".terraform" || p == ".terragrunt-cache" })
+		}
+	}
+	return false
+}
+
+// open returns the path, the text and the names of a document.
+func (s *Server) open(d protocol.TextDocumentIdentifier) (string, *document.Text, *index.File, error) {
+	path := document.Path(d.URI)
+	if path == "" {
+		return "", nil, nil, refuse("%s is not a file", d.URI)
+	}
+	return path, s.Session.Files.Text(path), s.Session.Index.File(path), nil
+}
+
+// location returns the location of a range of bytes in a file.
+func (s *Server) location(path string, start, end int) protocol.Location {
+	return protocol.Location{URI: document.URI(path), Range: s.Session.Files.Text(path).Range(start, end, s.encoding)}
+}
+
+// locationOf returns the location of a source range, whose path is absolute.
+func (s *Server) locationOf(at source.Range) protocol.Location {
+	return s.location(at.Filename, at.Start.Byte, at.End.Byte)
+}

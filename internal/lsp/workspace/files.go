@@ -1,0 +1,211 @@
+// Package workspace contains the state of an editor session: unsaved buffers over the files on disk,
+// an index of names, and the results of loading modules and units.
+//
+// Main types: Session, the session; Files, the buffers over the file system; Index, the names of all
+// files; Module and Unit, the results for one directory and one unit. The one rule: nothing in this
+// package starts a program or a provider, uses the network, or reads a state.
+package workspace
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/lsp/document"
+)
+
+// A Buffer is one version of an open document.
+type Buffer struct {
+	URI     string
+	Path    string
+	Version int
+	Text    *document.Text
+}
+
+// Files are the files on disk with the open documents in their place. The zero value has no open
+// documents.
+type Files struct {
+	mu   sync.RWMutex
+	open map[string]*Buffer
+}
+
+// Set opens or changes a document.
+func (f *Files) Set(b *Buffer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open == nil {
+		f.open = map[string]*Buffer{}
+	}
+	f.open[b.Path] = b
+}
+
+// Close closes a document.
+func (f *Files) Close(path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.open, path)
+}
+
+// Buffer returns the open document of a path, or nil.
+func (f *Files) Buffer(path string) *Buffer {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.open[path]
+}
+
+// Open returns the open documents, sorted by path.
+func (f *Files) Open() []*Buffer {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	out := make([]*Buffer, 0, len(f.open))
+	for _, b := range f.open {
+		out = append(out, b)
+	}
+	slices.SortFunc(out, func(a, b *Buffer) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}
+
+// ReadFile returns the text of a file: that of its buffer, or that on disk.
+func (f *Files) ReadFile(path string) ([]byte, error) {
+	if b := f.Buffer(path); b != nil {
+		return b.Text.Bytes, nil
+	}
+	return readfile.Whole(path)
+}
+
+// Text returns the text of a file, or an empty text if it cannot be read.
+func (f *Files) Text(path string) *document.Text {
+	if b := f.Buffer(path); b != nil {
+		return b.Text
+	}
+	raw, _ := readfile.Whole(path)
+	return document.New(raw)
+}
+
+// Exists reports whether a file is open, or exists on disk.
+func (f *Files) Exists(path string) bool { return f.versionOf(path) != version{} }
+
+// ReadDir returns the entries of a directory, with documents that are not saved yet.
+func (f *Files) ReadDir(dir string) ([]fs.DirEntry, error) {
+	entries, err := os.ReadDir(dir)
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	for path := range f.open {
+		name := filepath.Base(path)
+		if filepath.Dir(path) == dir && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == name }) {
+			entries, err = append(entries, unsaved(name)), nil
+		}
+	}
+	return entries, err
+}
+
+// unsaved is the entry of a document that does not exist on disk.
+type unsaved string
+
+func (u unsaved) Name() string               { return string(u) }
+func (u unsaved) IsDir() bool                { return false }
+func (u unsaved) Type() fs.FileMode          { return 0 }
+func (u unsaved) Info() (fs.FileInfo, error) { return nil, fs.ErrNotExist }
+
+// A version identifies the content of a file or directory at one time.
+type version struct {
+	buffer *Buffer
+	size   int64
+	time   int64 // modification time, in nanoseconds
+	open   string
+}
+
+// versionOf returns the current version of a path. The zero version means that it does not exist.
+func (f *Files) versionOf(path string) version {
+	if b := f.Buffer(path); b != nil {
+		return version{buffer: b}
+	}
+	var v version
+	info, err := os.Stat(path)
+	if err == nil {
+		v = version{size: info.Size(), time: info.ModTime().UnixNano()}
+	}
+	if err != nil || info.IsDir() {
+		var names []string
+		for _, b := range f.Open() {
+			if filepath.Dir(b.Path) == path {
+				names = append(names, filepath.Base(b.Path))
+			}
+		}
+		v.open = strings.Join(names, "\x00")
+	}
+	return v
+}
+
+// A reading records which files and directories a result was computed from. It implements config.FS
+// for names relative to dir.
+type reading struct {
+	files *Files
+	dir   string
+
+	mu   sync.Mutex
+	seen map[string]version
+}
+
+func newReading(f *Files, dir string) *reading {
+	return &reading{files: f, dir: dir, seen: map[string]version{}}
+}
+
+func (r *reading) path(name string) string {
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	return filepath.Join(r.dir, name)
+}
+
+// note records the version of a path before it is read. A change while it is read makes the result
+// outdated.
+func (r *reading) note(path string) {
+	v := r.files.versionOf(path)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ok := r.seen[path]; !ok {
+		r.seen[path] = v
+	}
+}
+
+// ReadDir implements config.FS.
+func (r *reading) ReadDir(name string) ([]fs.DirEntry, error) {
+	path := r.path(name)
+	r.note(path)
+	return r.files.ReadDir(path)
+}
+
+// ReadFile implements config.FS.
+func (r *reading) ReadFile(name string) ([]byte, error) {
+	path := r.path(name)
+	r.note(path)
+	return r.files.ReadFile(path)
+}
+
+// kept returns a cache of files that reads through r.
+func (r *reading) kept() *readfile.Kept {
+	return &readfile.Kept{Replace: func(path string) ([]byte, bool) {
+		r.note(path)
+		if b := r.files.Buffer(path); b != nil {
+			return b.Text.Bytes, true
+		}
+		return nil, false
+	}}
+}
+
+// current reports whether nothing that was read has changed.
+func (r *reading) current() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for path, v := range r.seen {
+		if r.files.versionOf(path) != v {
+			return false
+		}
+	}
+	return true
+}

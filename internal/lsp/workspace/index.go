@@ -1,0 +1,434 @@
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/base/parallel"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/lang/module"
+	"github.com/terrace-iac/terrace/internal/lsp/index"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// scanAge is the age of the last walk over the workspace after which a request walks over it again. A
+// notification about changed files has the same effect.
+const scanAge = 3 * time.Second
+
+// A Symbol is a name with its scope: the directory of a module, or the path of a unit file.
+type Symbol struct{ Scope, Addr string }
+
+// A Place is an occurrence in a file.
+type Place struct {
+	File *index.File
+	*index.Occurrence
+}
+
+// Index contains the names in all files of a workspace. It is safe for concurrent use.
+type Index struct {
+	files *Files
+	now   func() time.Time
+
+	walk    sync.Mutex // held while the workspace is walked over
+	walked  time.Time  // of the last walk; zero means that one is needed
+	mu      sync.Mutex
+	roots   []string
+	entries map[string]*entry
+	dirs    map[string]map[string]*entry // files by directory
+	users   map[string]map[string]bool   // paths of the files that use a directory or file, by its path
+}
+
+type entry struct {
+	version version
+	file    *index.File
+	targets []string
+}
+
+func newIndex(f *Files, now func() time.Time) *Index {
+	return &Index{files: f, now: now, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]map[string]bool{}}
+}
+
+// SetRoots sets the directories of the workspace.
+func (x *Index) SetRoots(dirs []string) {
+	x.mu.Lock()
+	x.roots = dirs
+	x.mu.Unlock()
+	x.Invalidate()
+}
+
+// Invalidate makes the next request walk over the workspace.
+func (x *Index) Invalidate() {
+	x.walk.Lock()
+	defer x.walk.Unlock()
+	x.walked = time.Time{}
+}
+
+// skipped contains the names of directories that are not part of a workspace.
+var skipped = []string{".git", ".terraform", ".terragrunt-cache", "node_modules", ".hg", ".svn"}
+
+// Scan walks over the workspace, unless that was done recently, and reads the files that changed.
+func (x *Index) Scan(ctx context.Context) error {
+	x.walk.Lock()
+	defer x.walk.Unlock()
+	now := x.now()
+	if !x.walked.IsZero() && now.Sub(x.walked) < scanAge {
+		return nil
+	}
+	x.mu.Lock()
+	roots := x.roots
+	x.mu.Unlock()
+	found := map[string]bool{}
+	var paths []string
+	for _, root := range roots {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case err != nil:
+				return nil // a directory that cannot be read has no names
+			case d.IsDir() && slices.Contains(skipped, d.Name()):
+				return fs.SkipDir
+			case d.Type().IsRegular() && index.KindOf(d.Name()) != index.Other && !found[path]:
+				found[path] = true
+				paths = append(paths, path)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, b := range x.files.Open() {
+		if !found[b.Path] && index.KindOf(b.Path) != index.Other {
+			found[b.Path] = true
+			paths = append(paths, b.Path)
+		}
+	}
+	parallel.Map(len(paths), 0, func(i int) struct{} {
+		if ctx.Err() == nil {
+			x.File(paths[i])
+		}
+		return struct{}{}
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for path := range x.entries {
+		if !found[path] {
+			x.remove(path)
+		}
+	}
+	x.walked = now
+	return nil
+}
+
+// File returns the names in a file, as it is now.
+func (x *Index) File(path string) *index.File {
+	v := x.files.versionOf(path)
+	x.mu.Lock()
+	e := x.entries[path]
+	x.mu.Unlock()
+	if e != nil && e.version == v {
+		return e.file
+	}
+	old := e
+	text, err := x.files.ReadFile(path)
+	if err != nil {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.remove(path)
+		return &index.File{Path: path, Kind: index.KindOf(path)}
+	}
+	e = &entry{version: v, file: index.Of(path, text)}
+	if e.file.Broken {
+		e.file.Last = x.last(path, old)
+	}
+	for via := range e.file.Paths {
+		if t := x.target(e.file, via); t != "" {
+			e.targets = append(e.targets, t)
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.remove(path)
+	x.entries[path] = e
+	dir := filepath.Dir(path)
+	if x.dirs[dir] == nil {
+		x.dirs[dir] = map[string]*entry{}
+	}
+	x.dirs[dir][path] = e
+	for _, t := range e.targets {
+		if x.users[t] == nil {
+			x.users[t] = map[string]bool{}
+		}
+		x.users[t][path] = true
+	}
+	return e.file
+}
+
+// last returns the last version of a file without a syntax error, or nil. old is the version before.
+func (x *Index) last(path string, old *entry) *index.File {
+	switch {
+	case old != nil && !old.file.Broken:
+		return old.file
+	case old != nil && old.file.Last != nil:
+		return old.file.Last
+	}
+	saved, err := readfile.Whole(path)
+	if err != nil || x.files.Buffer(path) == nil {
+		return nil
+	}
+	if f := index.Of(path, saved); !f.Broken {
+		return f
+	}
+	return nil
+}
+
+// remove removes a file. The caller holds mu.
+func (x *Index) remove(path string) {
+	e := x.entries[path]
+	if e == nil {
+		return
+	}
+	delete(x.entries, path)
+	dir := filepath.Dir(path)
+	if delete(x.dirs[dir], path); len(x.dirs[dir]) == 0 {
+		delete(x.dirs, dir)
+	}
+	for _, t := range e.targets {
+		if delete(x.users[t], path); len(x.users[t]) == 0 {
+			delete(x.users, t)
+		}
+	}
+}
+
+// Dir returns the files of a directory as they are now, in the order in which they are loaded.
+func (x *Index) Dir(dir string) []*index.File {
+	entries, _ := x.files.ReadDir(dir)
+	var out []*index.File
+	for _, e := range entries {
+		if !e.IsDir() && index.KindOf(e.Name()) != index.Other {
+			out = append(out, x.File(filepath.Join(dir, e.Name())))
+		}
+	}
+	slices.SortFunc(out, func(a, b *index.File) int {
+		if a.Override != b.Override {
+			if b.Override {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Path, b.Path)
+	})
+	return out
+}
+
+// All returns all files of the workspace, sorted by path.
+func (x *Index) All(ctx context.Context) ([]*index.File, error) {
+	if err := x.Scan(ctx); err != nil {
+		return nil, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	out := make([]*index.File, 0, len(x.entries))
+	for _, e := range x.entries {
+		out = append(out, e.file)
+	}
+	slices.SortFunc(out, func(a, b *index.File) int { return strings.Compare(a.Path, b.Path) })
+	return out, nil
+}
+
+// Users returns the paths of the files that use a directory or file, sorted.
+func (x *Index) Users(ctx context.Context, target string) ([]string, error) {
+	if err := x.Scan(ctx); err != nil {
+		return nil, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	out := make([]string, 0, len(x.users[target]))
+	for path := range x.users[target] {
+		out = append(out, path)
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// Target returns the directory or file to which a source or path refers, or "".
+func (x *Index) Target(f *index.File, via string) string { return x.target(f, via) }
+
+func (x *Index) target(f *index.File, via string) string {
+	p := f.Paths[via]
+	if p == "" {
+		return ""
+	}
+	dir := filepath.Dir(f.Path)
+	at := func(p string) string {
+		if filepath.IsAbs(p) {
+			return filepath.Clean(p)
+		}
+		return filepath.Join(dir, p)
+	}
+	if f.Kind == index.Module || f.Kind == index.Test {
+		if module.IsLocal(p) {
+			return at(p)
+		}
+		return installed(dir, strings.TrimPrefix(via, "module."))
+	}
+	kind, _, _ := strings.Cut(via, ".")
+	switch kind {
+	case "terraform", "module", "unit", "stack":
+		if !unit.LocalSource(p) {
+			return ""
+		}
+		p, _, _ = strings.Cut(p, "?")
+		root, sub := unit.SplitSource(p)
+		return filepath.Join(at(root), sub)
+	}
+	path := at(p)
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return filepath.Join(path, unit.DefaultName)
+	}
+	return path
+}
+
+// installed returns the directory of an installed module, or "".
+func installed(dir, call string) string {
+	raw, err := readfile.Whole(filepath.Join(dir, ".terraform", "modules", "modules.json"))
+	if err != nil {
+		return ""
+	}
+	var list struct{ Modules []struct{ Key, Dir string } }
+	if json.Unmarshal(raw, &list) != nil {
+		return ""
+	}
+	for _, m := range list.Modules {
+		if m.Key == call {
+			return filepath.Join(dir, m.Dir)
+		}
+	}
+	return ""
+}
+
+// Resolve returns the symbol of an occurrence. ok is false if the module or file that it is in is not
+// known.
+func (x *Index) Resolve(f *index.File, o *index.Occurrence) (s Symbol, ok bool) {
+	own := filepath.Dir(f.Path)
+	if f.Kind == index.Unit || f.Kind == index.Stack || f.Kind == index.Rules {
+		own = f.Path
+	}
+	switch kind, _, _ := strings.Cut(o.Via, "."); kind {
+	case "":
+		return Symbol{own, o.Addr}, true
+	case "terraform":
+		return x.moduleOf(f, o.Addr)
+	case "dependency":
+		if to := x.target(f, o.Via); to != "" {
+			return x.moduleOf(x.File(to), o.Addr)
+		}
+		return s, false
+	default:
+		to := x.target(f, o.Via)
+		return Symbol{to, o.Addr}, to != ""
+	}
+}
+
+// moduleOf returns the symbol of a variable or output of a unit's module.
+func (x *Index) moduleOf(f *index.File, addr string) (Symbol, bool) {
+	if to := x.target(f, "terraform"); to != "" {
+		return Symbol{to, addr}, true
+	}
+	if f.Paths["terraform"] != "" || filepath.Base(f.Path) != unit.DefaultName {
+		return Symbol{}, false
+	}
+	return Symbol{filepath.Dir(f.Path), addr}, true
+}
+
+// Find returns the occurrences of a symbol in its own module or file, without the workspace.
+func (x *Index) Find(s Symbol) []Place {
+	var files []*index.File
+	if index.KindOf(s.Scope) != index.Other {
+		files = []*index.File{x.File(s.Scope)}
+	} else {
+		files = x.Dir(s.Scope)
+	}
+	var out []Place
+	for _, f := range files {
+		out = append(out, x.in(f, s)...)
+	}
+	return out
+}
+
+// in returns the occurrences of a symbol in a file.
+func (x *Index) in(f *index.File, s Symbol) (out []Place) {
+	for i := range f.Names {
+		o := &f.Names[i]
+		if o.Addr != s.Addr {
+			continue
+		}
+		if got, ok := x.Resolve(f, o); ok && got == s {
+			out = append(out, Place{f, o})
+		}
+	}
+	return out
+}
+
+// Everywhere returns all occurrences of a symbol in the workspace.
+func (x *Index) Everywhere(ctx context.Context, s Symbol) ([]Place, error) {
+	out := x.Find(s)
+	seen := map[string]bool{}
+	for _, p := range out {
+		seen[p.File.Path] = true
+	}
+	queue := []string{s.Scope, filepath.Join(s.Scope, unit.DefaultName)}
+	done := map[string]bool{}
+	for len(queue) > 0 {
+		at := queue[0]
+		queue = queue[1:]
+		if done[at] {
+			continue
+		}
+		done[at] = true
+		users, err := x.Users(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range users {
+			f := x.File(path)
+			if !seen[path] {
+				seen[path] = true
+				out = append(out, x.in(f, s)...)
+			}
+			// The outputs of a unit's module are used by the units that depend on the unit.
+			if strings.HasPrefix(s.Addr, "output.") && f.Kind == index.Unit && x.target(f, "terraform") == s.Scope {
+				queue = append(queue, path)
+			}
+		}
+	}
+	return out, nil
+}
+
+// Unresolved returns the occurrences of an address, through a module or file that is not known, that
+// may mean a symbol.
+func (x *Index) Unresolved(ctx context.Context, addr string) ([]Place, error) {
+	all, err := x.All(ctx)
+	var out []Place
+	for _, f := range all {
+		for i := range f.Names {
+			if o := &f.Names[i]; o.Addr == addr && o.Via != "" {
+				if _, ok := x.Resolve(f, o); !ok {
+					out = append(out, Place{f, o})
+				}
+			}
+		}
+	}
+	return out, err
+}
