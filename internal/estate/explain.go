@@ -49,8 +49,8 @@ func (v *Evaluation) Origin(ctx context.Context) explanation.InputSource {
 	return v.unit.Origin(v.loader.Task(ctx))
 }
 
-// OfUnit reports whether an address refers to a part of the unit, and not to a part of its module.
-func (v *Evaluation) OfUnit(ctx context.Context, address string) bool {
+// ofUnit reports whether an address refers to a part of the unit, and not to a part of its module.
+func (v *Evaluation) ofUnit(ctx context.Context, address string) bool {
 	ref, diags := hclsyntax.ParseTraversalAbs([]byte(address), "<address>", hcl.InitialPos)
 	if diags.HasErrors() {
 		return false
@@ -59,8 +59,8 @@ func (v *Evaluation) OfUnit(ctx context.Context, address string) bool {
 	return ok && !ds.HasErrors()
 }
 
-// AtHand reports whether the module of the unit can be read without fetching it.
-func (v *Evaluation) AtHand(ctx context.Context) bool {
+// atHand reports whether the module of the unit can be read without fetching it.
+func (v *Evaluation) atHand(ctx context.Context) bool {
 	d, ds := v.e.dirs.Dir(v.loader.Task(ctx), v.unit.Unit, false)
 	return d != nil && d.Files != nil && !ds.HasErrors()
 }
@@ -73,9 +73,26 @@ func (v *Evaluation) Site(ctx context.Context, set *source.Set) (*run.Site, diag
 	return r.Look(ctx, v.unit, set)
 }
 
-// Explain returns the origin of a part of the unit, without its module. show is as in
+// Explain returns the origin of the value at an address of the unit or of its module. inModule
+// explains it in the module. The module decides which inputs are sensitive, so that it is left out
+// only if it is not on this machine or cannot be opened. set and show are as in Site and in
 // origin.Explainer.
-func (v *Evaluation) Explain(ctx context.Context, address string, show func(string) (name, layer string)) (*explanation.Explanation, diag.List) {
+func (v *Evaluation) Explain(ctx context.Context, set *source.Set, address string, show func(string) (name, layer string), inModule func(*run.Site) (*explanation.Explanation, diag.List)) (*explanation.Explanation, diag.List) {
+	if v.ofUnit(ctx, address) && !v.atHand(ctx) {
+		return v.explainAlone(ctx, address, show)
+	}
+	s, ds := v.Site(ctx, set)
+	if ds.HasErrors() {
+		x, more := v.explainAlone(ctx, address, show)
+		if more.HasErrors() {
+			return nil, append(ds, more...)
+		}
+		return x, append(ds.AsWarnings(), more...)
+	}
+	return inModule(s)
+}
+
+func (v *Evaluation) explainAlone(ctx context.Context, address string, show func(string) (name, layer string)) (*explanation.Explanation, diag.List) {
 	t := v.loader.Task(ctx)
 	x := &origin.Explainer{Set: v.e.Sources(), Unit: v.unit.Origin(t), Show: show}
 	return x.Explain(t, address)

@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/run"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/zclconf/go-cty/cty"
@@ -68,27 +69,21 @@ type explained struct {
 
 // explainIn explains a value of a unit or of its module.
 func explainIn(ctx context.Context, c *command.Call, e *estate.Estate, v *estate.Evaluation, o *Options) explained {
+	at := c // where the value was explained
 	inUnit := func(file string) (string, string) { return sys.RelativeTo(c.Dir, file), "" }
-	if v.OfUnit(ctx, o.Address) && !v.AtHand(ctx) {
-		out, ds := v.Explain(ctx, o.Address, inUnit)
-		return explained{out, ds, c, settledBy(out, ds)}
+	out, ds := v.Explain(ctx, c.Report.Set, o.Address, inUnit, func(s *run.Site) (*explanation.Explanation, diag.List) {
+		at = units.CallIn(c, e, s)
+		at.Tolerant, at.View = true, s.Files()
+		with := *o
+		with.Vars = append(givenWords(s.Words()), o.Vars...)
+		var given engine.ExplainOptions
+		at.Unit.Explain(&given)
+		return Explain(ctx, at, &with, given)
+	})
+	if out == nil && at == c {
+		return explained{ds: ds}
 	}
-	s, ds := v.Site(ctx, c.Report.Set)
-	if ds.HasErrors() { // parts of the unit can be explained without its module
-		out, more := v.Explain(ctx, o.Address, inUnit)
-		if more.HasErrors() {
-			return explained{ds: append(ds, more...)}
-		}
-		return explained{out, ds.AsWarnings(), c, settledBy(out, more)}
-	}
-	n := units.CallIn(c, e, s)
-	n.Tolerant, n.View = true, s.Files()
-	with := *o
-	with.Vars = append(givenWords(s.Words()), o.Vars...)
-	var given engine.ExplainOptions
-	n.Unit.Explain(&given)
-	out, ds := Explain(ctx, n, &with, given)
-	return explained{out, ds, n, settledBy(out, ds)}
+	return explained{out, ds, at, settledBy(out, ds)}
 }
 
 // settledBy reports whether no output of another unit can change an explanation that was made

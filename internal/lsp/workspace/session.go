@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
 	"github.com/terrace-iac/terrace/internal/estate/modules"
+	"github.com/terrace-iac/terrace/internal/estate/run"
 	"github.com/terrace-iac/terrace/internal/estate/workcopy"
 	"github.com/terrace-iac/terrace/internal/lsp/index"
 	"github.com/terrace-iac/terrace/internal/rules/finding"
@@ -387,38 +388,28 @@ func (u *Unit) Explain(ctx context.Context, address string) (*explanation.Explan
 		outputs = estates.MockOutputs
 	}
 	v := u.estate.Evaluate(u.unit, outputs)
-	alone := func() (*explanation.Explanation, diag.List) {
-		x, ds := v.Explain(ctx, address, func(file string) (string, string) { return sys.RelativeTo(filepath.Dir(u.Path), file), "" })
-		u.tidy(x)
-		return x, ds
-	}
-	// The module decides which inputs are sensitive, so that it is left out only if it is not on this
-	// machine.
-	if v.OfUnit(ctx, address) && !v.AtHand(ctx) {
-		return alone()
-	}
 	set := &source.Set{}
-	site, ds := v.Site(ctx, set)
-	if ds.HasErrors() {
-		return alone()
-	}
-	d := site.Directory()
-	d.Set, d.Tolerant, d.View = set, true, site.Files()
-	p, ds := workdir.Load(ctx, d, workdir.LoadOptions{Partial: true})
-	if p == nil {
-		return nil, ds
-	}
-	defer p.Close()
-	o := engine.ExplainOptions{
-		Variables: p.Vars, Unit: v.Origin(ctx), UnitSet: u.estate.Sources(),
-		Show: func(file string) (string, string) {
-			path, layer := site.Source(file)
-			return sys.RelativeTo(filepath.Dir(u.Path), path), layer
-		},
-	}
-	x, more := p.Engine.Explain(ctx, address, o)
+	inUnit := func(file string) (string, string) { return sys.RelativeTo(filepath.Dir(u.Path), file), "" }
+	x, ds := v.Explain(ctx, set, address, inUnit, func(site *run.Site) (*explanation.Explanation, diag.List) {
+		d := site.Directory()
+		d.Set, d.Tolerant, d.View = set, true, site.Files()
+		p, ds := workdir.Load(ctx, d, workdir.LoadOptions{Partial: true})
+		if p == nil {
+			return nil, ds
+		}
+		defer p.Close()
+		o := engine.ExplainOptions{
+			Variables: p.Vars, Unit: v.Origin(ctx), UnitSet: u.estate.Sources(),
+			Show: func(file string) (string, string) {
+				path, layer := site.Source(file)
+				return sys.RelativeTo(filepath.Dir(u.Path), path), layer
+			},
+		}
+		x, more := p.Engine.Explain(ctx, address, o)
+		return x, append(ds, more...)
+	})
 	u.tidy(x)
-	return x, append(ds, more...)
+	return x, ds
 }
 
 // tidy removes the values of the environment from the texts of an explanation. It does not claim that
