@@ -79,11 +79,11 @@ func (v *Evaluation) Site(ctx context.Context, set *source.Set) (*run.Site, diag
 // origin.Explainer.
 func (v *Evaluation) Explain(ctx context.Context, set *source.Set, address string, show func(string) (name, layer string), inModule func(*run.Site) (*explanation.Explanation, diag.List)) (*explanation.Explanation, diag.List) {
 	if v.ofUnit(ctx, address) && !v.atHand(ctx) {
-		return v.explainAlone(ctx, address, show)
+		return v.ExplainUnit(ctx, address, show)
 	}
 	s, ds := v.Site(ctx, set)
 	if ds.HasErrors() {
-		x, more := v.explainAlone(ctx, address, show)
+		x, more := v.ExplainUnit(ctx, address, show)
 		if more.HasErrors() {
 			return nil, append(ds, more...)
 		}
@@ -92,7 +92,9 @@ func (v *Evaluation) Explain(ctx context.Context, set *source.Set, address strin
 	return inModule(s)
 }
 
-func (v *Evaluation) explainAlone(ctx context.Context, address string, show func(string) (name, layer string)) (*explanation.Explanation, diag.List) {
+// ExplainUnit returns the origin of a part of the unit, without its module. Values that are
+// sensitive in the module are not hidden.
+func (v *Evaluation) ExplainUnit(ctx context.Context, address string, show func(string) (name, layer string)) (*explanation.Explanation, diag.List) {
 	t := v.loader.Task(ctx)
 	x := &origin.Explainer{Set: v.e.Sources(), Unit: v.unit.Origin(t), Show: show}
 	return x.Explain(t, address)

@@ -364,7 +364,7 @@ func (x *Test) explain(ctx context.Context, e *estate.Estate) function.Function 
 			if i < 0 {
 				return cty.NullVal(ret), function.NewArgErrorf(0, "there is no unit %q in this run", name)
 			}
-			got, ds := e.Evaluate(e.Found.Units[i], estate.StoredOutputs).Explain(ctx, args[1].AsString(), nil)
+			got, ds := e.Evaluate(e.Found.Units[i], estate.StoredOutputs).ExplainUnit(ctx, args[1].AsString(), nil)
 			if ds.HasErrors() {
 				return cty.NullVal(ret), function.NewArgErrorf(1, "%s", ds.Err())
 			}
