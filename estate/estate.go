@@ -17,7 +17,6 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/explanation"
 	estates "github.com/terrace-iac/terrace/internal/estate"
@@ -264,25 +263,7 @@ func (e *Estate) Explain(ctx context.Context, name, address string) (*explanatio
 	v := alone.Evaluate(u, estates.StoredOutputs)
 	inUnit := func(file string) (string, string) { return e.relative(file), "" }
 	return v.Explain(ctx, e.dir.Set, address, inUnit, func(s *run.Site) (*explanation.Explanation, diag.List) {
-		d := s.Directory()
-		d.Set, d.Tolerant, d.View = e.dir.Set, true, s.Files()
-		p, ds := workdir.Load(ctx, d, workdir.LoadOptions{Partial: true})
-		if p == nil {
-			return nil, ds
-		}
-		defer p.Close()
-		x := engine.ExplainOptions{
-			Variables: p.Vars, Unit: v.Origin(ctx), UnitSet: alone.Sources(),
-			Show: func(file string) (string, string) {
-				path, layer := s.Source(file)
-				return e.relative(path), layer
-			},
-		}
-		if b, more := p.Backend(ctx); !more.HasErrors() {
-			x.State, _ = d.ReadWorkspace(ctx, b, p.Workspace, workdir.StateFiles{}) // errors are ignored, because the state is optional
-		}
-		out, more := p.Engine.Explain(ctx, address, x)
-		return out, append(ds, more...)
+		return v.ExplainInModule(ctx, s, e.dir.Set, address, e.relative, true)
 	})
 }
 

@@ -6,10 +6,12 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/run"
 	"github.com/terrace-iac/terrace/internal/lang/origin"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 )
@@ -98,4 +100,31 @@ func (v *Evaluation) ExplainUnit(ctx context.Context, address string, show func(
 	t := v.loader.Task(ctx)
 	x := &origin.Explainer{Set: v.e.Sources(), Unit: v.unit.Origin(t), Show: show}
 	return x.Explain(t, address)
+}
+
+// ExplainInModule returns the origin of the value at an address in the module that s reads. shown
+// returns the name of a file for users. With stored, values of objects come from the state of
+// the unit, if it can be read.
+func (v *Evaluation) ExplainInModule(ctx context.Context, s *run.Site, set *source.Set, address string, shown func(file string) string, stored bool) (*explanation.Explanation, diag.List) {
+	d := s.Directory()
+	d.Set, d.Tolerant, d.View = set, true, s.Files()
+	p, ds := workdir.Load(ctx, d, workdir.LoadOptions{Partial: true})
+	if p == nil {
+		return nil, ds
+	}
+	defer p.Close()
+	o := engine.ExplainOptions{
+		Variables: p.Vars, Unit: v.Origin(ctx), UnitSet: v.e.Sources(),
+		Show: func(file string) (string, string) {
+			path, layer := s.Source(file)
+			return shown(path), layer
+		},
+	}
+	if stored {
+		if b, more := p.Backend(ctx); !more.HasErrors() {
+			o.State, _ = d.ReadWorkspace(ctx, b, p.Workspace, workdir.StateFiles{}) // errors are ignored, because the state is optional
+		}
+	}
+	x, more := p.Engine.Explain(ctx, address, o)
+	return x, append(ds, more...)
 }

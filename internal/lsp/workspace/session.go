@@ -389,24 +389,10 @@ func (u *Unit) Explain(ctx context.Context, address string) (*explanation.Explan
 	}
 	v := u.estate.Evaluate(u.unit, outputs)
 	set := &source.Set{}
-	inUnit := func(file string) (string, string) { return sys.RelativeTo(filepath.Dir(u.Path), file), "" }
-	x, ds := v.Explain(ctx, set, address, inUnit, func(site *run.Site) (*explanation.Explanation, diag.List) {
-		d := site.Directory()
-		d.Set, d.Tolerant, d.View = set, true, site.Files()
-		p, ds := workdir.Load(ctx, d, workdir.LoadOptions{Partial: true})
-		if p == nil {
-			return nil, ds
-		}
-		defer p.Close()
-		o := engine.ExplainOptions{
-			Variables: p.Vars, Unit: v.Origin(ctx), UnitSet: u.estate.Sources(),
-			Show: func(file string) (string, string) {
-				path, layer := site.Source(file)
-				return sys.RelativeTo(filepath.Dir(u.Path), path), layer
-			},
-		}
-		x, more := p.Engine.Explain(ctx, address, o)
-		return x, append(ds, more...)
+	shown := func(file string) string { return sys.RelativeTo(filepath.Dir(u.Path), file) }
+	inUnit := func(file string) (string, string) { return shown(file), "" }
+	x, ds := v.Explain(ctx, set, address, inUnit, func(s *run.Site) (*explanation.Explanation, diag.List) {
+		return v.ExplainInModule(ctx, s, set, address, shown, false)
 	})
 	u.tidy(x)
 	return x, ds
