@@ -193,11 +193,22 @@ func install(ctx context.Context, bin, dir, pkg string) error {
 	return goCommand(ctx, dir, []string{"GOBIN=" + bin}, "install", pkg)
 }
 
-// goCommand runs the go command without the flags and the workspace of the user.
+// goCommand runs the go command without the workspace of the user, and without the flags except
+// for tags. TERRACE_TEST_CGO_ENABLED is the CGO_ENABLED of programs that tests build, so that a
+// test with the race detector, which needs cgo, uses packages that are compiled already.
 func goCommand(ctx context.Context, dir string, env []string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", args...) // the one that runs the tests, which is first in PATH
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), append(env, "GOFLAGS=-buildvcs=false", "GOWORK=off")...)
+	flags := "GOFLAGS=-buildvcs=false"
+	for _, f := range strings.Fields(os.Getenv("GOFLAGS")) {
+		if strings.HasPrefix(f, "-tags=") {
+			flags += " " + f
+		}
+	}
+	cmd.Env = append(os.Environ(), append(env, flags, "GOWORK=off")...)
+	if cgo := os.Getenv("TERRACE_TEST_CGO_ENABLED"); cgo != "" {
+		cmd.Env = append(cmd.Env, "CGO_ENABLED="+cgo)
+	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
