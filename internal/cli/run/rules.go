@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/rulecheck"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/lang/subject"
-	"github.com/terrace-iac/terrace/internal/plan/planfile"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/plan"
 )
@@ -48,8 +46,9 @@ func (x *ruled) take(u *estate.Unit, p *plan.Plan) {
 	x.plans[u] = n
 }
 
-// takeSaved takes the plans that workers have returned. A plan that is encrypted with a key that this
-// process does not have is left out: the rules are then checked from the files of the unit.
+// takeSaved takes the plans that workers have returned. A plan that this process cannot read is an
+// error, also if it is encrypted with a key that only the workers have: rules about its changes would
+// pass without having been checked.
 func (r *estateRun) takeSaved(ctx context.Context, results []*estate.Result) diag.List {
 	enc, ds := workdir.EncryptionOf(ctx, r.Directory, r.op.Vars, "")
 	if ds.HasErrors() {
@@ -58,9 +57,8 @@ func (r *estateRun) takeSaved(ctx context.Context, results []*estate.Result) dia
 	for _, res := range results {
 		p, err := r.kept.Saving.Plan(res.Unit.Name, enc.Plan(ctx).Plans())
 		switch {
-		case errors.Is(err, planfile.ErrSealed):
 		case err != nil:
-			ds = append(ds, workdir.PlanFileError("of the unit "+res.Unit.Name, err)...)
+			ds = append(ds, workdir.PlanFileError("plan of the unit "+res.Unit.Name, err)...)
 		case p != nil:
 			r.ruled.take(res.Unit, p)
 		}

@@ -39,24 +39,13 @@ type Session struct {
 	plugins *workdir.Plugins // nil if the settings of the user cannot be read
 	slots   chan struct{}    // limits how many results are computed at once
 
-	mu      sync.Mutex
-	modules map[string]*slot[*Module]
-	units   map[string]*slot[*Unit]
-	order   []string // keys of modules and units, least recently computed first
+	modules results[*Module]
+	units   results[*Unit]
 }
-
-// A slot contains the last result for a key. Its lock is held while the result is computed.
-type slot[T any] struct {
-	mu    sync.Mutex
-	value T
-}
-
-// maxResults is the number of modules and units whose results are kept.
-const maxResults = 64
 
 // New returns a session with the settings of a directory. who is user@host.
 func New(d *workdir.Directory, who string) *Session {
-	s := &Session{Files: &Files{}, who: who, slots: make(chan struct{}, 2), modules: map[string]*slot[*Module]{}, units: map[string]*slot[*Unit]{}}
+	s := &Session{Files: &Files{}, who: who, slots: make(chan struct{}, 2)}
 	base := *d
 	base.Host, base.Stderr, base.KeptSchemas = workdir.Silent{}, nil, true
 	base.WithoutPrograms() // before the backends, which may start programs too
@@ -85,30 +74,6 @@ func (s *Session) take(ctx context.Context) (release func(), ok bool) {
 	}
 }
 
-// slotOf returns the slot of a key, and forgets the least recently used results above the limit.
-func slotOf[T any](s *Session, in map[string]*slot[T], key, kind string) *slot[T] {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	id := kind + key
-	if i := slices.Index(s.order, id); i >= 0 {
-		s.order = slices.Delete(s.order, i, i+1)
-	}
-	s.order = append(s.order, id)
-	if len(s.order) > maxResults {
-		old := s.order[0]
-		s.order = s.order[1:]
-		if dir, ok := strings.CutPrefix(old, "module:"); ok {
-			delete(s.modules, dir)
-		} else {
-			delete(s.units, strings.TrimPrefix(old, "unit:"))
-		}
-	}
-	if in[key] == nil {
-		in[key] = &slot[T]{}
-	}
-	return in[key]
-}
-
 // A Module is the result of loading one directory as a root module.
 type Module struct {
 	Dir    string
@@ -127,27 +92,10 @@ type Module struct {
 
 // Module returns the result for a directory with the files as they are now. It is nil if ctx ended.
 func (s *Session) Module(ctx context.Context, dir string) *Module {
-	at := slotOf(s, s.modules, dir, "module:")
-	at.mu.Lock()
-	defer at.mu.Unlock()
-	if at.value != nil && at.value.reading.current() {
-		return at.value
-	}
-	release, ok := s.take(ctx)
-	defer release()
-	if !ok {
-		return nil
-	}
-	m := s.load(ctx, dir)
-	if ctx.Err() != nil {
-		return nil
-	}
-	if at.value != nil {
-		at.value.close()
-	}
-	at.value = m
-	return m
+	return s.modules.get(ctx, s, dir, s.load)
 }
+
+func (m *Module) read() *reading { return m.reading }
 
 func (s *Session) load(ctx context.Context, dir string) *Module {
 	m := &Module{Dir: dir, s: s, reading: newReading(s.Files, dir)}
@@ -313,24 +261,12 @@ type Unit struct {
 
 // Unit returns the result for a unit file with the files as they are now. It is nil if ctx ended.
 func (s *Session) Unit(ctx context.Context, path string) *Unit {
-	at := slotOf(s, s.units, path, "unit:")
-	at.mu.Lock()
-	defer at.mu.Unlock()
-	if at.value != nil && at.value.reading.current() {
-		return at.value
-	}
-	release, ok := s.take(ctx)
-	defer release()
-	if !ok {
-		return nil
-	}
-	u := s.read(ctx, path)
-	if ctx.Err() != nil {
-		return nil
-	}
-	at.value = u
-	return u
+	return s.units.get(ctx, s, path, s.read)
 }
+
+func (u *Unit) read() *reading { return u.reading }
+
+func (u *Unit) close() {}
 
 // IsUnit reports whether a file contains units, and not parts that units read.
 func (s *Session) IsUnit(path string) bool {

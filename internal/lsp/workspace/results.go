@@ -1,0 +1,93 @@
+package workspace
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// maxResults is the number of modules, and of units, whose results are kept.
+const maxResults = 64
+
+// A result was computed from the files that it has read.
+type result interface {
+	comparable
+	read() *reading
+	close() // releases what the result keeps open
+}
+
+// results keeps the results of the keys that were requested last.
+type results[T result] struct {
+	mu    sync.Mutex
+	slots map[string]*slot[T]
+	order []string // keys, least recently requested first
+}
+
+// A slot contains the last result for a key. Its lock is held while the result is computed.
+type slot[T result] struct {
+	mu    sync.Mutex
+	value T
+	gone  bool // the slot is no longer in results
+}
+
+// get returns the result for a key with the files as they are now. It returns the zero value if ctx
+// ended.
+func (r *results[T]) get(ctx context.Context, s *Session, key string, compute func(context.Context, string) T) T {
+	var none T
+	at, old := r.slot(key)
+	if old != nil {
+		old.mu.Lock()
+		old.gone = true
+		old.set(none)
+		old.mu.Unlock()
+	}
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	if at.value != none && at.value.read().current() {
+		return at.value
+	}
+	release, ok := s.take(ctx)
+	defer release()
+	if !ok {
+		return none
+	}
+	value := compute(ctx, key)
+	if ctx.Err() != nil {
+		return none
+	}
+	if !at.gone {
+		at.set(value)
+	}
+	return value
+}
+
+// slot returns the slot of a key, and the slot that it replaces if there are too many, or nil.
+func (r *results[T]) slot(key string) (at, old *slot[T]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := slices.Index(r.order, key); i >= 0 {
+		r.order = slices.Delete(r.order, i, i+1)
+	}
+	r.order = append(r.order, key)
+	if len(r.order) > maxResults {
+		old = r.slots[r.order[0]]
+		delete(r.slots, r.order[0])
+		r.order = r.order[1:]
+	}
+	if r.slots == nil {
+		r.slots = map[string]*slot[T]{}
+	}
+	if r.slots[key] == nil {
+		r.slots[key] = &slot[T]{}
+	}
+	return r.slots[key], old
+}
+
+// set replaces the result and closes the previous one.
+func (s *slot[T]) set(value T) {
+	var none T
+	if s.value != none {
+		s.value.close()
+	}
+	s.value = value
+}
