@@ -63,9 +63,9 @@ func maskAsterisks(s string) (text string, found bool) {
 	return b.String(), found
 }
 
-// MatchConfig returns the target that a pattern stands for in a resource block: the block, or the
-// module that contains it if the pattern is the address of a module. Keys of the pattern
-// remain.
+// MatchConfig reports whether a pattern matches a resource block, and returns the matching address
+// without asterisks: that of the block, or that of its module if the pattern is the address of a
+// module. Keys of the pattern remain.
 func (t Target) MatchConfig(r ConfigResource) (Target, bool) {
 	want, have := t.Module.Steps(), ModuleInstance(r.Module).Steps()
 	if len(want) > len(have) || !t.IsModule() && len(want) != len(have) {

@@ -48,7 +48,7 @@ func (v *result) groups() (out []*group) {
 	return out
 }
 
-// A block is what is printed at once: a finding, or all findings of one rule.
+// A block is printed as one message. It contains one finding, or all findings of one rule.
 type block []*group
 
 // maxFindings is the number of findings that are listed in one block.

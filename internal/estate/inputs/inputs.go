@@ -106,9 +106,9 @@ func ForVariable(v *config.Variable, val cty.Value, at *source.Range, layer *sou
 	return in, fits(v, in, "")
 }
 
-// parseText returns the value of a text that is passed to a variable that is not a string. A
-// sequence ${…} in the text has no variables that it could refer to, so it stands for itself.
-// why is the reason if the text is not an expression.
+// parseText returns the value of a text for a variable whose type is not string. References in the
+// text cannot be resolved, so ${…} is kept as it is written. why is the reason if the text is not
+// an expression.
 func parseText(text string) (v cty.Value, why string) {
 	escaped := escape(text, '$')
 	for i, one := range []string{escaped, text, escape(escaped, '%')} {

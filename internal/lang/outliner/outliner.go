@@ -69,8 +69,7 @@ func (o *Options) address(d *eval.Desired) string {
 	return d.Addr().String()
 }
 
-// Of returns an evaluation of which the outline can be computed. ev must use Phase and set
-// eval.Options.Estimating.
+// Of prepares the outline of the evaluation ev, which must use Phase and eval.Options.Estimating.
 func Of(t *demand.Task, ev *eval.Evaluator, o *Options) *Evaluation {
 	return &Evaluation{ev, newPrinter(t, o)}
 }

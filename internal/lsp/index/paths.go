@@ -16,9 +16,9 @@ import (
 
 // # Paths of unit files
 //
-// The paths of dependencies, imports, includes and sources are computed without the evaluation of a
-// unit: literals, the functions about the file's directory, and local values made of these. Other
-// paths are missing.
+// The index computes the paths of dependencies, imports, includes and sources without evaluating the
+// unit. It knows literals, functions that return directories of the file, and local values that
+// consist of both. Other paths are not in the index.
 
 func isString(v cty.Value) bool {
 	return v != cty.NilVal && v.Type() == cty.String && v.IsWhollyKnown() && !v.IsNull() && !v.IsMarked()

@@ -256,7 +256,7 @@ func (s *Server) content(ctx context.Context, p *protocol.TextDocumentContentPar
 	return &protocol.TextDocumentContentResult{Text: x.Text}, nil
 }
 
-// actions returns the fixes for a range: those of which exactly one exists.
+// actions returns the quick fixes for a range. A problem that can be fixed in several ways has none.
 func (s *Server) actions(ctx context.Context, p *protocol.CodeActionParams) ([]protocol.CodeAction, error) {
 	path, text, f, err := s.open(p.TextDocument)
 	if err != nil {

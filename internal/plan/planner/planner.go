@@ -71,7 +71,7 @@ type planner struct {
 	destroyed destroyedByModule
 	found     findings
 	changes   bool        // the plan has changes other than reads by checks; set before checks run
-	ready     sync.Map    // *demand.Node of which it is known that no deferred object comes before them
+	ready     sync.Map    // *demand.Node that depend on no deferred object
 	unplanned atomic.Bool // in a plan to destroy: an object in state could not be planned
 }
 

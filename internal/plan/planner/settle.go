@@ -41,7 +41,6 @@ func (p *planner) settle(deps *dependencies) {
 func (ip *instancePlan) promise(createFirst, skip bool, needs func(*eval.Desired, []addr.ConfigResource) []addr.ConfigResource) {
 	o := ip.refreshed
 	if o == nil || !ip.looked || ip.deferred { // a deferred object stays as it is
-
 		return
 	}
 	all := needs(ip.d, o.Dependencies)
