@@ -40,6 +40,7 @@ func TestBackendScripts(t *testing.T) {
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		WorkdirRoot:         scriptRoot(t),
 		Setup:               setup,
 		Condition: func(cond string) (bool, error) {
 			return cond == "tofu" && os.Getenv("TERRACE_TEST_TOFU") != "", nil

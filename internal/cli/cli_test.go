@@ -3,7 +3,11 @@ package cli_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -106,7 +110,36 @@ func TestScripts(t *testing.T) {
 		Setup:               setup,
 		Condition:           scriptCondition,
 		Cmds:                scriptCommands(t),
+		WorkdirRoot:         scriptRoot(t),
 	})
+}
+
+// scriptRoot makes the directory in which scripts work. Its path has the same length in each
+// run: messages that contain it wrap at a fixed width, and scripts compare their lines.
+func scriptRoot(t *testing.T) string {
+	for {
+		dir := filepath.Join(os.TempDir(), fmt.Sprintf("go-test-script%010d", rand.Uint32()))
+		err := os.Mkdir(dir, 0o700)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { removeAll(dir) })
+		return dir
+	}
+}
+
+// removeAll removes a directory, and what scripts made unwritable in it.
+func removeAll(dir string) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			_ = os.Chmod(path, 0o777)
+		}
+		return nil
+	})
+	_ = os.RemoveAll(dir)
 }
 
 func scriptCondition(cond string) (bool, error) {
@@ -194,7 +227,10 @@ func setup(env *testscript.Env) error {
 	if err != nil {
 		return err
 	}
-	env.Defer(func() { _ = os.RemoveAll(tmp) })
+	env.Defer(func() {
+		_ = os.RemoveAll(tmp)
+		removeAll(env.WorkDir)
+	})
 	env.Setenv("TMPDIR", tmp)
 	env.Setenv("HOME", home)
 	env.Setenv("WITH_TEST_PROVIDER", rc)

@@ -32,7 +32,7 @@ func TestScriptsElsewhere(t *testing.T) {
 	}
 	files := elsewhereScripts(t)
 	testscript.Run(t, testscript.Params{
-		Files: files, RequireExplicitExec: true, RequireUniqueNames: true,
+		Files: files, RequireExplicitExec: true, RequireUniqueNames: true, WorkdirRoot: scriptRoot(t),
 		Condition: scriptCondition, Cmds: scriptCommands(t),
 		Setup: func(env *testscript.Env) error {
 			if err := setup(env); err != nil {

@@ -16,6 +16,7 @@ func TestUnits(t *testing.T) {
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		WorkdirRoot:         scriptRoot(t),
 		Setup: func(env *testscript.Env) error {
 			if err := setup(env); err != nil {
 				return err
