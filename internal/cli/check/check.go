@@ -154,16 +154,20 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	}
 	r.Without(known)
 	if o.fix {
-		n, more := fix(ctx, c, o, r)
-		ds = append(ds, more...)
-		if n > 0 {
+		mended := 0
+		for _, mend := range []func(context.Context, *command.Call, *options, *format.Report) (int, diag.List){rewrite, fix} {
+			n, more := mend(ctx, c, o, r)
+			ds = append(ds, more...)
+			if mended += n; n == 0 {
+				continue
+			}
 			if r, more = look(ctx, c, o); more.HasErrors() {
 				return c.Fail(more)
 			}
 			r.Without(known)
-			if !o.json {
-				c.Report.Say(fmt.Sprintf("Mended %s.\n", view.Numbered(n, "finding")))
-			}
+		}
+		if mended > 0 && !o.json {
+			c.Report.Say(fmt.Sprintf("Mended %s.\n", view.Numbered(mended, "finding")))
 		}
 	}
 	if o.json {
