@@ -220,7 +220,7 @@ func (p *Pager) Failed(about estate.SavedRun, e *estate.Estate, ds diag.List) di
 	if e != nil {
 		set = e.Sources()
 	}
-	d := Markdown(&planhtml.Page{Dir: about.Dir, Units: []planhtml.Box{{State: planhtml.Failed, Messages: messages(set, p.Call.Report.Filter(ds))}}}, about.Mode())
+	d := Markdown(&planhtml.Page{Dir: about.Dir, Units: []planhtml.Box{{State: planhtml.Failed, Messages: messages(p.Call, set, p.Call.Report.Filter(ds))}}}, about.Mode())
 	return flags.WriteMarkdown(p.Call, p.To, d)
 }
 
@@ -259,7 +259,7 @@ func (m *Comment) Write(ds diag.List) diag.List {
 	if ds.HasErrors() {
 		u.State = planhtml.Failed
 	}
-	u.Messages = messages(m.Call.Report.Set, m.Call.Report.Filter(ds))
+	u.Messages = messages(m.Call, m.Call.Report.Set, m.Call.Report.Filter(ds))
 	if m.hide != nil {
 		m.hide.cover(&u)
 	}

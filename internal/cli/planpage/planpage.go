@@ -176,7 +176,7 @@ func WriteFile(c *command.Call, name string, p *planhtml.Page) diag.List {
 func (p *Pager) unit(ctx context.Context, e *estate.Estate, res *estate.Result) (planhtml.Box, []string) {
 	out := pageResult(res)
 	inUnit, inModule := unitview.SplitByOrigin(res, p.Call.Report.Filter(res.Diags))
-	out.Messages = append(messages(e.Sources(), inUnit), messages(res.Set, inModule)...)
+	out.Messages = append(messages(p.Call, e.Sources(), inUnit), messages(p.Call, res.Set, inModule)...)
 	planned := p.planned(res.Unit.Name)
 	hide := planned.hide
 	var names []string
@@ -292,9 +292,9 @@ func placeText(file string, line int) string {
 }
 
 // messages returns messages as printed on a terminal.
-func messages(set *source.Set, ds diag.List) []planhtml.Message {
+func messages(c *command.Call, set *source.Set, ds diag.List) []planhtml.Message {
 	var out []planhtml.Message
-	p := &diag.Printer{Set: set}
+	p := c.Report.Plain(set)
 	for _, m := range ds {
 		var b strings.Builder
 		_ = p.Print(&b, diag.List{m}) // a write to a Builder cannot fail

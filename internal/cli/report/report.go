@@ -96,7 +96,7 @@ func (r *Reporter) Open() {
 	human := &view.Human{
 		Out: r.Out, Errs: r.System.Stderr, Style: view.Style{Color: color, Width: width, Names: r.Names}, Concise: r.Options.Concise, Joined: r.Redraws() && r.System.Terminal.Err,
 		Printer: &diag.Printer{
-			Set: r.Set, Color: color, Width: width, Names: r.Names, Codes: r.Options.ShowCodes, Difference: view.Difference(view.Style{Color: color}),
+			Set: r.Set, Relative: r.Relative, Color: color, Width: width, Names: r.Names, Codes: r.Options.ShowCodes, Difference: view.Difference(view.Style{Color: color}),
 			CompactWarnings: r.Options.CompactWarnings, ConsolidateWarnings: r.Options.ConsolidateWarnings, ConsolidateErrors: r.Options.ConsolidateErrors,
 		},
 	}
@@ -330,10 +330,20 @@ func (r *Reporter) Applying() {
 func (r *Reporter) Printer(set *source.Set) *diag.Printer {
 	p := r.Human.Printer
 	return &diag.Printer{
-		Set: set, Color: p.Color, Width: p.Width, Names: p.Names, Codes: p.Codes,
+		Set: set, Relative: r.Relative, Color: p.Color, Width: p.Width, Names: p.Names, Codes: p.Codes,
 		CompactWarnings: p.CompactWarnings, ConsolidateWarnings: p.ConsolidateWarnings, ConsolidateErrors: p.ConsolidateErrors,
 	}
 }
+
+// Plain returns a printer for messages in a file, such as a page: without colors, and without the
+// options of the command. Its paths are those of Printer.
+func (r *Reporter) Plain(set *source.Set) *diag.Printer {
+	return &diag.Printer{Set: set, Relative: r.Relative}
+}
+
+// Relative returns a text with the absolute paths of files relative to r.Dir, if they are in this
+// directory or in the repository that contains it.
+func (r *Reporter) Relative(text string) string { return sys.RelativePaths(r.Dir, text) }
 
 // AboveStatus prints messages to Stderr, for a command whose Stdout other programs read.
 func (r *Reporter) AboveStatus(ds diag.List) {

@@ -1,0 +1,59 @@
+package sys
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// RelativePaths returns a text in which the absolute paths of files in dir, and in the repository
+// that contains dir, are relative to dir. Paths of dir itself and of the directories above it stay.
+func RelativePaths(dir, text string) string {
+	if !filepath.IsAbs(dir) || !strings.Contains(text, string(filepath.Separator)) {
+		return text
+	}
+	up := ""
+	for _, d := range repositoryDirs(dir) {
+		text = relativeTo(text, strings.TrimSuffix(d, string(filepath.Separator))+string(filepath.Separator), up)
+		up += ".." + string(filepath.Separator)
+	}
+	return text
+}
+
+// repositoryDirs returns dir and the directories above it up to the root of the repository. Outside
+// of a repository it returns only dir.
+func repositoryDirs(dir string) []string {
+	var out []string
+	for d := dir; ; d = filepath.Dir(d) {
+		out = append(out, d)
+		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
+			return out
+		}
+		if d == filepath.Dir(d) {
+			return []string{dir}
+		}
+	}
+}
+
+// relativeTo replaces a prefix of paths in a text. An occurrence within a longer path, or at its
+// end, is kept.
+func relativeTo(text, prefix, by string) string {
+	var b strings.Builder
+	for {
+		i := strings.Index(text, prefix)
+		if i < 0 {
+			break
+		}
+		rest := text[i+len(prefix):]
+		before := i == 0 || strings.ContainsRune(" \t\n\"'`([{=,<>", rune(text[i-1]))
+		after := rest != "" && !strings.ContainsRune(" \t\n\"'`)]},:;", rune(rest[0]))
+		b.WriteString(text[:i])
+		if before && after {
+			b.WriteString(by)
+		} else {
+			b.WriteString(prefix)
+		}
+		text = rest
+	}
+	return b.String() + text
+}
