@@ -14,7 +14,8 @@ func RelativePaths(dir, text string) string {
 	}
 	up := ""
 	for _, d := range repositoryDirs(dir) {
-		text = relativeTo(text, strings.TrimSuffix(d, string(filepath.Separator))+string(filepath.Separator), up)
+		prefix := strings.TrimSuffix(d, string(filepath.Separator)) + string(filepath.Separator)
+		text = relativeTo(text, prefix, up, strings.TrimPrefix(dir+string(filepath.Separator), prefix))
 		up += ".." + string(filepath.Separator)
 	}
 	return text
@@ -35,9 +36,9 @@ func repositoryDirs(dir string) []string {
 	}
 }
 
-// relativeTo replaces a prefix of paths in a text. An occurrence within a longer path, or at its
-// end, is kept.
-func relativeTo(text, prefix, by string) string {
+// relativeTo replaces a prefix of paths in a text. It keeps an occurrence within a longer path, and the
+// path of a directory that contains the directory dir below prefix.
+func relativeTo(text, prefix, by, dir string) string {
 	var b strings.Builder
 	for {
 		i := strings.Index(text, prefix)
@@ -46,9 +47,13 @@ func relativeTo(text, prefix, by string) string {
 		}
 		rest := text[i+len(prefix):]
 		before := i == 0 || strings.ContainsRune(" \t\n\"'`([{=,<>", rune(text[i-1]))
-		after := rest != "" && !strings.ContainsRune(" \t\n\"'`)]},:;", rune(rest[0]))
+		name := rest
+		if end := strings.IndexAny(rest, " \t\n\"'`)]},:;"); end >= 0 {
+			name = rest[:end]
+		}
+		name = strings.TrimRight(name, "."+string(filepath.Separator))
 		b.WriteString(text[:i])
-		if before && after {
+		if before && name != "" && !strings.HasPrefix(dir, name+string(filepath.Separator)) {
 			b.WriteString(by)
 		} else {
 			b.WriteString(prefix)

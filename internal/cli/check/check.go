@@ -52,7 +52,7 @@ func Command() command.Command {
 	return command.Command{
 		Name: "check", Synopsis: "Find mistakes and risks in the configuration", Usage: "[options] [PLANFILE]",
 		Units: command.TakesUnitFlags,
-		Args:  []command.Arg{{Name: "PLANFILE", Help: "A saved plan of the working directory or of its units.", Optional: true, Complete: flag.Files}},
+		Args:  []command.Arg{{Name: "PLANFILE", Help: "A saved plan of the working directory or of its units, or the output of show -json for one.", Optional: true, Complete: flag.Files}},
 		Help: `Checks the configuration in the working directory with the built-in lint: the
 root module and the modules that it calls by a local path. In a unit or an
 estate, it checks all units below the working directory, the files that they
@@ -60,7 +60,7 @@ import, and their modules that are on this machine.
 
 Rules in files NAME.rules.hcl are checked too, as far as the files decide
 them: see docs/rules.md. With PLANFILE, the rules are checked for a saved
-plan, and no lints.
+plan, or for its JSON form, and no lints.
 
 No state is read, no provider is started, no program runs, and nothing is
 fetched. docs/lint.md lists the lints with their codes. A comment waives the
@@ -93,7 +93,7 @@ findings of a line: # terrace:ignore CODE reason.`,
 				}
 				switch {
 				case len(c.Args) > 1:
-					return c.UsageError("Too many command line arguments", "The command takes at most one argument, a saved plan. Without it, it checks the working directory.")
+					return c.UsageError("Too many command line arguments", "The command takes at most one argument, a plan. Without it, it checks the working directory.")
 				case len(c.Args) == 1 && o.fix:
 					return c.UsageError("Failed to parse command-line flags", "-fix changes files, and cannot be combined with a saved plan.")
 				case len(c.Args) == 1 && len(o.only) > 0:
@@ -264,7 +264,7 @@ func lintEstate(ctx context.Context, c *command.Call, o *options, set *rulecheck
 	l := &lint.Linter{On: o.on, Root: c.Dir}
 	found, more := l.Estate(ctx, e, eo.UnitEnv(c.Dir))
 	if set != nil {
-		res, errs := set.Estate(ctx, e, nil)
+		res, errs := set.Estate(ctx, e, nil, units.KeptSchemas(c, func(dir string) string { return dir }))
 		found, more = append(found, res.Findings...), slices.Concat(more, errs, res.Diags)
 	}
 	return found, slices.Concat(ds, e.Found.Ungenerated, more).Once()

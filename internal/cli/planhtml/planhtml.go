@@ -81,7 +81,9 @@ const (
 type Change struct {
 	Kind Kind
 	Op   string // create, update, delete, read, forget, or two of them separated by a dash
-	Text string // the text as printed on a terminal, without colors; lines with causes are marked, see view.Pieces
+	Text string // the text as printed on a terminal, without colors
+	// Causes are the causes of lines of Text, in the order of the lines.
+	Causes []view.LineCause
 }
 
 // A Wait is a deferred change.

@@ -185,7 +185,11 @@ func details(units []planhtml.Box, mode plan.Mode, causes bool) []markdown.Detai
 				outputs = true
 				b.WriteString("# Changes to outputs:\n")
 			}
-			b.WriteString(strings.Trim(view.ShownCauses(c.Text, causes), "\n"))
+			text := c.Text
+			if causes {
+				text = view.WithCauses(view.Style{}, text, c.Causes)
+			}
+			b.WriteString(strings.Trim(text, "\n"))
 			b.WriteString("\n\n")
 		}
 		for _, w := range u.Waits {

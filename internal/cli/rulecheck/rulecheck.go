@@ -136,8 +136,8 @@ func (r *Rules) Directory(ctx context.Context, e *engine.Engine, given Given) (r
 }
 
 // Estate checks the rules for the units of an estate. plans contains the plans of units; nil means
-// that there is no plan.
-func (r *Rules) Estate(ctx context.Context, e *estate.Estate, plans map[*discovery.Unit]*plan.Plan) (rules.Result, diag.List) {
+// that there is no plan. schemas may be nil; see estate.Estate.Subjects.
+func (r *Rules) Estate(ctx context.Context, e *estate.Estate, plans map[*discovery.Unit]*plan.Plan, schemas estate.ProviderSchemas) (rules.Result, diag.List) {
 	show := func(file string) string {
 		if filepath.IsAbs(file) {
 			file = sys.RelativeTo(r.call.Dir, file)
@@ -146,7 +146,7 @@ func (r *Rules) Estate(ctx context.Context, e *estate.Estate, plans map[*discove
 	}
 	prefix := filepath.ToSlash(sys.RelativeTo(r.dir, e.Found.Root()))
 	wants := r.Wants(plans != nil)
-	c, all := r.checker(ctx, plans != nil), e.Subjects(wants, show, prefix)
+	c, all := r.checker(ctx, plans != nil), e.Subjects(wants, show, prefix, schemas)
 	units := e.Found.Units
 	messages := parallel.Map(len(units), 0, func(i int) diag.List {
 		u := units[i]

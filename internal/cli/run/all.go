@@ -469,7 +469,7 @@ type approver struct {
 }
 
 func (r approver) Deferred(u *estate.Unit, e *engine.Engine, p *plan.Plan) {
-	r.shown.summary.Folds.Add(u.Name, view.ShowCauses(view.Pieces(r.Report.Human.Style, p, project.NewSchemas(r.ctx, e), r.op.Reveal), r.op.Plan.Causes))
+	r.shown.summary.Folds.Add(u.Name, view.ShowCauses(r.Report.Human.Style, view.Pieces(r.Report.Human.Style, p, project.NewSchemas(r.ctx, e), r.op.Reveal), r.op.Plan.Causes))
 }
 
 func (r approver) Approve(wave []*estate.Result) bool { return r.askWave(wave) }

@@ -203,7 +203,7 @@ func (t *reporter) planned(ctx context.Context, u *estate.Unit, e *engine.Engine
 		if plain == nil || t.Report.Human.Style != (view.Style{Names: t.Report.Names}) || t.reveal {
 			plain = view.Pieces(t.Report.Human.Style, p, sc, t.reveal)
 		}
-		t.shown.summary.Folds.Add(u.Name, view.ShowCauses(plain, t.causes))
+		t.shown.summary.Folds.Add(u.Name, view.ShowCauses(t.Report.Human.Style, plain, t.causes))
 	}
 	if t.causes {
 		t.shown.summary.Folds.AddOrigins(u.Name, view.Origins(p))

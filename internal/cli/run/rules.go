@@ -76,7 +76,7 @@ func (r *estateRun) checkRules(ctx context.Context, results []*estate.Result) bo
 	if r.f.On != "" {
 		ds = r.takeSaved(ctx, results)
 	}
-	res, more := r.ruled.rules.Estate(ctx, r.estate, r.ruled.plans)
+	res, more := r.ruled.rules.Estate(ctx, r.estate, r.ruled.plans, nil)
 	ds = slices.Concat(ds, more, rulecheck.Messages(res))
 	r.tellEstate(ds)
 	return !ds.HasErrors()

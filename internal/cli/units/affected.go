@@ -45,12 +45,21 @@ func ShownIn(c *command.Call, r *revision.Revision) func(file string) string {
 func CompareRevisions(ctx context.Context, c *command.Call, o estate.Options, pair *revision.Pair) ([]*affected.Unit, *source.Set, diag.List) {
 	base := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Base.Rename, Show: ShownIn(c, pair.Base)}}, dir: pair.Base.Dir, overlay: &stacks.Overlay{}}
 	head := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Head.Rename, Show: ShownIn(c, pair.Head)}}, dir: pair.Head.Dir, overlay: &stacks.Overlay{}}
-	if plugins, ds := c.Directory.Plugins(); !ds.HasErrors() {
-		head.r.Schemas = func(ctx context.Context, dir string, required map[addr.Provider][]config.Constraint) func(addr.Provider) *schema.Provider {
-			return plugins.In(c.Directory.In(pair.Head.Rename(dir), c.Env, nil)).KeptSchemas(ctx, required)
-		}
-	}
+	head.r.Schemas = KeptSchemas(c, pair.Head.Rename)
 	return compare(ctx, c, o, base, head)
+}
+
+// KeptSchemas returns the schemas that earlier commands have kept for the providers that are installed
+// in the working directories of units. rename returns the directory of a unit in the working tree. The
+// result is nil if there are none.
+func KeptSchemas(c *command.Call, rename func(dir string) string) estate.ProviderSchemas {
+	plugins, ds := c.Directory.Plugins()
+	if ds.HasErrors() {
+		return nil
+	}
+	return func(ctx context.Context, dir string, required map[addr.Provider][]config.Constraint) func(addr.Provider) *schema.Provider {
+		return plugins.In(c.Directory.In(rename(dir), c.Env, nil)).KeptSchemas(ctx, required)
+	}
 }
 
 // CompareFiles returns the units below a directory that differ in value if files have other texts.
