@@ -26,6 +26,8 @@ type planDocument struct {
 		Value json.RawMessage `json:"value"`
 	} `json:"variables"`
 
+	Encrypted json.RawMessage `json:"encrypted_data"` // of an encrypted plan, which is a JSON document too
+
 	EstateVersion string `json:"estate_format_version"`
 	Units         []struct {
 		Name string          `json:"name"`
@@ -49,6 +51,9 @@ func readJSON(c *command.Call, o *options) (text []byte, doc *planDocument, ds d
 	doc = &planDocument{}
 	if err := json.Unmarshal(text, doc); err != nil {
 		return nil, doc, jsonError(o, err)
+	}
+	if len(doc.Encrypted) > 0 {
+		return nil, nil, nil
 	}
 	if doc.Version == "" && doc.EstateVersion == "" {
 		return nil, doc, jsonError(o, errors.New(`it is not the output of "show -json" for a saved plan`))

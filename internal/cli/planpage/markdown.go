@@ -160,8 +160,22 @@ func table(units []planhtml.Box, mode plan.Mode) markdown.Table {
 		}
 		return markdown.Cell{Text: strconv.Itoa(n)}
 	}
+	drift := mode&plan.RefreshOnly != 0
+	if drift {
+		t.Columns = []markdown.Column{{Name: "Unit"}, {Name: "Objects", Right: true}, {Name: "Result"}}
+	}
 	for _, u := range units {
 		if u.State == planhtml.Excluded || u.State == planhtml.Planned && !changes(&u, mode) {
+			continue
+		}
+		if drift {
+			n := 0
+			for _, c := range u.Changes {
+				if c.Kind == planhtml.Drift {
+					n++
+				}
+			}
+			t.Rows = append(t.Rows, []markdown.Cell{{Text: u.Name, Code: true}, number(n), {Text: u.Summary, Code: true}})
 			continue
 		}
 		t.Rows = append(t.Rows, []markdown.Cell{{Text: u.Name, Code: true}, number(u.Counts.Add), number(u.Counts.Change), number(u.Counts.Destroy), {Text: u.Summary, Code: true}})
