@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -319,6 +320,9 @@ func sources(c *command.Call, r *format.Report) *source.Set {
 			}
 			if set.Adopt(name, c.Report.Set, at.Filename); set.File(name) != nil {
 				continue
+			}
+			if strings.Contains(filepath.Base(name), ".tfvars") {
+				continue // its lines may be secret
 			}
 			if text, err := readfile.Whole(c.Path(at.Filename)); err == nil {
 				set.Add(&source.File{Path: name, Bytes: text})

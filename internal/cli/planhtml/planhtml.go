@@ -31,6 +31,8 @@ type Page struct {
 	Compares bool
 	Causes   bool // the user requested causes: Markdown names them
 	Units    []Box
+	// Messages are about several units, or about none. The page does not show them.
+	Messages []Message
 }
 
 // State is the result of a unit. The page distinguishes states by symbol, word and color.

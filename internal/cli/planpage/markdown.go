@@ -57,6 +57,8 @@ func Markdown(p *planhtml.Page, mode plan.Mode) *markdown.Document {
 	switch {
 	case failed > 0 && len(units) == 1:
 		d.Title = what + " failed"
+	case failed == 0 && slices.ContainsFunc(p.Messages, func(m planhtml.Message) bool { return m.Error }):
+		d.Title = what + " failed"
 	case failed > 0:
 		d.Title = fmt.Sprintf("%s failed in %s", what, view.Numbered(failed, "unit"))
 	case changed == 0:
@@ -74,7 +76,7 @@ func Markdown(p *planhtml.Page, mode plan.Mode) *markdown.Document {
 		}
 		d.Lines = append(d.Lines, text)
 	}
-	d.Messages = allMessages(units, p.Estate)
+	d.Messages = allMessages(p.Messages, units, p.Estate)
 	if p.Causes {
 		d.Causes = causes(units, p.Estate)
 	}
@@ -100,10 +102,14 @@ func changes(u *planhtml.Box, mode plan.Mode) bool {
 	})
 }
 
-// allMessages merges the messages of units, errors first.
-func allMessages(units []planhtml.Box, estate bool) []markdown.Message {
+// allMessages merges the messages of units with those of the run, errors first.
+func allMessages(ofRun []planhtml.Message, units []planhtml.Box, estate bool) []markdown.Message {
 	at := map[planhtml.Message]int{}
 	var out []markdown.Message
+	for _, m := range ofRun {
+		first, rest, _ := strings.Cut(strings.TrimSpace(m.Text), "\n")
+		out = append(out, markdown.Message{Error: m.Error, Title: first, Text: rest})
+	}
 	for _, u := range units {
 		for _, m := range u.Messages {
 			i, ok := at[m]

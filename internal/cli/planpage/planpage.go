@@ -49,6 +49,15 @@ type Pager struct {
 	File string           // path of --html; "" for no page
 	To   request.Markdown // the file of -markdown
 	Kept *savedplan.Files // saves the content of the page with each unit's plan
+	Rules
+}
+
+// Rules are the failures of rules as messages: All of them, and those Of each unit by its name. Set
+// contains the text of the files.
+type Rules struct {
+	Set *source.Set
+	All diag.List
+	Of  map[string]diag.List
 }
 
 // Writes reports whether the run writes a page or Markdown.
@@ -80,11 +89,16 @@ func (p *Pager) Draw(e *estate.Estate, about estate.SavedRun, results []*estate.
 		links.add(i, needNames(res.Unit), p.outside(e, res.Unit))
 	}
 	var ds diag.List
-	if p.File != "" {
-		ds = Write(p.Call, p.File, page)
-	}
 	if p.To.File != "" {
-		ds = append(ds, flags.WriteMarkdown(p.Call, p.To, Markdown(page, about.Mode()))...)
+		page.Messages = messages(p.Call, p.Rules.Set, p.Call.Report.Filter(p.All))
+		ds = flags.WriteMarkdown(p.Call, p.To, Markdown(page, about.Mode()))
+	}
+	if p.File != "" {
+		for i := range page.Units {
+			u := &page.Units[i]
+			u.Messages = append(slices.Clip(u.Messages), messages(p.Call, p.Rules.Set, p.Call.Report.Filter(p.Of[u.Name]))...)
+		}
+		ds = append(Write(p.Call, p.File, page), ds...)
 	}
 	return ds
 }

@@ -299,10 +299,11 @@ func (r *estateRun) dispatch(ctx context.Context) int {
 		}
 		r.shown.summary.Plans(results)
 		if !r.checkRules(ctx, results) {
+			r.Report.Tell(r.keep(ctx, results, false))
 			r.end(results)
 			return 1
 		}
-		if ds := r.keep(ctx, results); ds.HasErrors() {
+		if ds := r.keep(ctx, results, true); ds.HasErrors() {
 			r.Report.Tell(ds)
 			r.end(results)
 			return 1
@@ -332,8 +333,8 @@ func (r *estateRun) since(ctx context.Context) diag.List {
 	return ds
 }
 
-// keep writes the files of a plan that the flags request.
-func (r *estateRun) keep(ctx context.Context, results []*estate.Result) diag.List {
+// keep writes the files of a plan that the flags request. Without save, it does not write the plan.
+func (r *estateRun) keep(ctx context.Context, results []*estate.Result, save bool) diag.List {
 	if r.name != "plan" || results == nil {
 		return nil
 	}
@@ -350,7 +351,7 @@ func (r *estateRun) keep(ctx context.Context, results []*estate.Result) diag.Lis
 		about.Branch, about.Revision = r.revision(ctx)
 		about.Flags = shownFlags(r.words.Args)
 	}
-	if r.kept.Wanted() {
+	if save && r.kept.Wanted() {
 		ds = slices.Concat(ds, r.kept.Write(about, results, worst(results) == 0), r.kept.WriteEach(about, results))
 	}
 	return append(ds, r.page.Draw(r.estate, about, results)...)
