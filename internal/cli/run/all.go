@@ -260,7 +260,7 @@ func (r *estateRun) nothing(ctx context.Context) int {
 		none = "Of the units in %s, none is one that the filters ask for."
 	}
 	r.Report.Tell(diag.Warnf(diag.CodeCLINoUnits, nil, "No units found", none, r.Dir))
-	if ds := r.keep(ctx, []*estate.Result{}); ds.HasErrors() {
+	if ds := r.keep(ctx, []*estate.Result{}, true); ds.HasErrors() {
 		return r.Fail(ds)
 	}
 	return r.written(nil)
