@@ -36,10 +36,12 @@ func repositoryDirs(dir string) []string {
 	}
 }
 
-// relativeTo replaces a prefix of paths in a text. It keeps an occurrence within a longer path, and the
-// path of a directory that contains the directory dir below prefix.
+// relativeTo replaces a prefix of paths in a text. It keeps an occurrence within a longer path, the path
+// of a directory that contains the directory dir below prefix, and a path in a quoted command, which
+// must work in every directory.
 func relativeTo(text, prefix, by, dir string) string {
 	var b strings.Builder
+	quotes := 0
 	for {
 		i := strings.Index(text, prefix)
 		if i < 0 {
@@ -47,6 +49,10 @@ func relativeTo(text, prefix, by, dir string) string {
 		}
 		rest := text[i+len(prefix):]
 		before := i == 0 || strings.ContainsRune(" \t\n\"'`([{=,<>", rune(text[i-1]))
+		quotes += strings.Count(text[:i], `"`)
+		if quotes%2 == 1 && i > 0 && text[i-1] != '"' {
+			before = false
+		}
 		name := rest
 		if end := strings.IndexAny(rest, " \t\n\"'`)]},:;"); end >= 0 {
 			name = rest[:end]

@@ -26,6 +26,7 @@ func TestRelativePaths(t *testing.T) {
 		{"in " + path("repo", "live") + sep, "in " + path("repo", "live") + sep},
 		{path("repo", "live2", "a"), filepath.Join("..", "live2", "a")},
 		{path("other", "a"), path("other", "a")},
+		{`no "` + path("repo", "live", "x") + `": run "push ` + path("repo", "live", "x") + `" in ` + path("repo", "live", "x"), `no "x": run "push ` + path("repo", "live", "x") + `" in x`},
 		{"file://" + path("repo", "live", "a"), "file://" + path("repo", "live", "a")},
 		{sep + "mnt" + path("repo", "live", "a"), sep + "mnt" + path("repo", "live", "a")},
 	} {

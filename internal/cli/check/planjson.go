@@ -56,7 +56,7 @@ func readJSON(c *command.Call, o *options) (text []byte, doc *planDocument, ds d
 		return nil, nil, nil
 	}
 	if doc.Version == "" && doc.EstateVersion == "" {
-		return nil, doc, jsonError(o, errors.New(`it is not the output of "show -json" for a saved plan`))
+		return nil, doc, jsonError(o, errors.New("it is not the JSON form of a saved plan, which show -json prints"))
 	}
 	return text, doc, nil
 }

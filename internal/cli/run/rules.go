@@ -102,13 +102,16 @@ func (r *estateRun) ruleSources(ds diag.List) *source.Set {
 	set.Include(r.estate.Sources())
 	set.Include(r.Report.Set)
 	for _, m := range ds {
-		if m.At == nil || set.File(m.At.Filename) != nil || !strings.HasSuffix(m.At.Filename, ".tf") && !strings.HasSuffix(m.At.Filename, ".tofu") {
+		if m.At == nil || set.File(m.At.Filename) != nil {
 			continue
 		}
 		name := m.At.Filename
 		path := r.Path(filepath.FromSlash(name))
 		if set.Adopt(name, r.estate.Sources(), path); set.File(name) != nil {
 			continue
+		}
+		if !strings.HasSuffix(name, ".tf") && !strings.HasSuffix(name, ".tofu") {
+			continue // a file with variables may contain secrets
 		}
 		if text, err := r.Files.Whole(path); err == nil {
 			set.Add(&source.File{Path: name, Bytes: text})
