@@ -53,8 +53,8 @@ type Pager struct {
 	Rules
 }
 
-// Rules are the failures of rules as messages: All of them, and those Of each unit by its name. Set
-// contains the text of the files.
+// Rules are the failures of rules as messages: All of them, and those Of each unit by its name. All also
+// contains the other messages about the whole run. Set contains the text of the files.
 type Rules struct {
 	Set *source.Set
 	All diag.List

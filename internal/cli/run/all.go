@@ -346,6 +346,10 @@ func (r *estateRun) keep(ctx context.Context, results []*estate.Result, save boo
 	for _, res := range results {               // add the excluded units, which did not run
 		r.page.Note(ctx, r.estate, res)
 	}
+	if r.op.Drift {
+		units, read := r.acceptedDrift(results)
+		r.page.All = append(r.page.All, planning.AcceptedWarnings(&r.op, units, read)...)
+	}
 	about := r.about()
 	if r.f.HTML != "" || r.kept.File != "" {
 		about.Branch, about.Revision = r.revision(ctx)
