@@ -38,6 +38,9 @@ type Reporter struct {
 	// Dir is the directory to which file names are relative. Out receives the output.
 	Dir string
 	Out io.Writer
+	// Units means that the command is about units: messages for people show the paths of files relative
+	// to Dir. Other commands show paths as OpenTofu does.
+	Units bool
 	// Unit is the unit that the command works on, if there are several. With -json, each line
 	// contains it. "" means none.
 	Unit string
@@ -342,8 +345,13 @@ func (r *Reporter) Plain(set *source.Set) *diag.Printer {
 }
 
 // Relative returns a text with the absolute paths of files relative to r.Dir, if they are in this
-// directory or in the repository that contains it.
-func (r *Reporter) Relative(text string) string { return sys.RelativePaths(r.Dir, text) }
+// directory or in the repository that contains it, for a command about units.
+func (r *Reporter) Relative(text string) string {
+	if !r.Units {
+		return text
+	}
+	return sys.RelativePaths(r.Dir, text)
+}
 
 // AboveStatus prints messages to Stderr, for a command whose Stdout other programs read.
 func (r *Reporter) AboveStatus(ds diag.List) {
