@@ -25,6 +25,7 @@ type Printer struct {
 	Difference          func(*Difference) string // the text of a difference; nil omits differences
 	Codes               bool                     // the last line of a message is its code
 	Names               Names                    // the program's names in messages
+	Relative            func(text string) string // shortens the paths in a text; nil keeps them
 
 	parsed parsed
 }
@@ -113,9 +114,9 @@ func group(ds List, consolidate bool) []similar {
 func (p *Printer) compact(b *bytes.Buffer, groups []similar) {
 	fmt.Fprintf(b, "\n%s\n\n", p.paint(bold+yellow, "Warnings:"))
 	for _, g := range groups {
-		fmt.Fprintf(b, "- %s\n", clean(p.Names.in(g.first).Text(g.first.Summary)))
+		fmt.Fprintf(b, "- %s\n", clean(p.relative(p.Names.in(g.first).Text(g.first.Summary))))
 		if at := g.first.At; at != nil {
-			fmt.Fprintf(b, "  on %s line %d", clean(at.Filename), at.Start.Line)
+			fmt.Fprintf(b, "  on %s line %d", clean(p.relative(at.Filename)), at.Start.Line)
 			if n := g.others + g.further; n > 0 {
 				fmt.Fprintf(b, " (and %d more)", n)
 			}
@@ -134,7 +135,7 @@ func (p *Printer) message(g similar) string {
 	}
 	limit, names := p.limit(), p.Names.in(m)
 	var b strings.Builder
-	head := label + clean(names.Text(source.HideCredentials(m.Summary)))
+	head := label + clean(p.relative(names.Text(source.HideCredentials(m.Summary))))
 	if p.Width > 0 { // other output is searched for the code
 		head = wrap.Lines(head, limit)
 	}
@@ -144,7 +145,7 @@ func (p *Printer) message(g similar) string {
 	b.WriteString(head + "\n\n")
 	p.place(&b, m)
 	if m.Detail != "" {
-		b.WriteString(wrap.Lines(clean(names.Text(source.HideCredentials(m.Detail))), limit) + "\n")
+		b.WriteString(wrap.Lines(clean(p.relative(names.Text(source.HideCredentials(m.Detail)))), limit) + "\n")
 	}
 	p.notes(&b, m.notes(p.Set), names)
 	if g.others == 1 {
@@ -167,6 +168,14 @@ func (p *Printer) message(g similar) string {
 		return "\n" + text
 	}
 	return p.frame(text, color)
+}
+
+// relative returns a text with the paths that are shown.
+func (p *Printer) relative(text string) string {
+	if p.Relative == nil {
+		return text
+	}
+	return p.Relative(text)
 }
 
 // limit returns the maximum length of wrapped lines.
@@ -192,7 +201,7 @@ func (p *Printer) place(b *strings.Builder, m *Message) {
 		if s != nil && s.context != "" {
 			where = ", in " + clean(s.context)
 		}
-		fmt.Fprintf(b, "  on %s line %d%s:\n", clean(m.At.Filename), m.At.Start.Line, where)
+		fmt.Fprintf(b, "  on %s line %d%s:\n", clean(p.relative(m.At.Filename)), m.At.Start.Line, where)
 		p.source(b, s)
 		p.values(b, m, s != nil && (s.hidden || s.bare))
 		p.difference(b, m.Diff)
@@ -286,7 +295,7 @@ func (p *Printer) notes(b *strings.Builder, notes []Note, names Names) {
 			fmt.Fprintf(b, "\n  (and %d more)\n", len(notes)-i)
 			return
 		}
-		text := clean(names.Text(n.Text))
+		text := clean(p.relative(names.Text(n.Text)))
 		if n.At == nil {
 			b.WriteString("\n" + wrap.Lines(text, p.limit()) + "\n")
 			continue
@@ -294,7 +303,7 @@ func (p *Printer) notes(b *strings.Builder, notes []Note, names Names) {
 		if i <= notesWithSource {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(b, "  %s, on %s line %d", text, clean(n.At.Filename), n.At.Start.Line)
+		fmt.Fprintf(b, "  %s, on %s line %d", text, clean(p.relative(n.At.Filename)), n.At.Start.Line)
 		if s := p.parsed.snippet(p.Set, n.At, nil, false); s != nil && i < notesWithSource {
 			b.WriteString(":\n")
 			p.source(b, s)

@@ -1,7 +1,7 @@
 # Rules about the whole estate, and about plans.
 
 locals {
-  # A VPC has at least a /16, so that two overlap only if their first 16 bits are equal.
+  # The prefix of a VPC has at least 16 bits: two overlap only if their first 16 bits are equal.
   networks = { for v in resources("aws_vpc") : join(".", slice(split(".", v.attrs.cidr_block), 0, 2)) => v... }
   buckets  = { for b in resources("aws_s3_bucket") : b.attrs.bucket => "${b.unit} ${b.address}"... if b.attrs.bucket != null }
 }

@@ -60,7 +60,8 @@ rule "no-open-ssh" {
   enforce {
     condition = !anytrue([
       for r in coalesce(attrs.ingress, []) :
-      contains(r.cidr_blocks, "0.0.0.0/0") && r.from_port <= 22 && r.to_port >= 22
+      length(setintersection(concat(coalesce(try(r.cidr_blocks, null), []), coalesce(try(r.ipv6_cidr_blocks, null), [])), ["0.0.0.0/0", "::/0"])) > 0 &&
+      (r.protocol == "-1" || r.from_port <= 22 && r.to_port >= 22) # the protocol -1 is all traffic
     ])
     error_message = "${meta.address} opens SSH to the internet."
   }
@@ -97,7 +98,7 @@ rule "policy-without-wildcard" {
   enforce {
     condition = !anytrue([
       for s in flatten([jsondecode(attrs.policy).Statement]) :
-      s.Effect == "Allow" && contains(flatten([s.Action]), "*")
+      s.Effect == "Allow" && contains(flatten([try(s.Action, [])]), "*") # a statement can have NotAction
     ])
     error_message = "The policy ${meta.address} allows all actions."
   }
@@ -141,7 +142,7 @@ rule "module-source" {
 rule "module-pinned" {
   module = ["git::*"]
   enforce {
-    condition     = strcontains(meta.source, "?ref=")
+    condition     = can(regex("[?&]ref=", meta.source))
     error_message = "The source of the module ${meta.address} has no ref."
   }
 }

@@ -36,7 +36,7 @@ run "private" {
   resource "aws_s3_bucket_acl" "a" { attrs = { acl = "private" } }
   resource "aws_db_instance" "a" { attrs = { publicly_accessible = false } }
   resource "aws_security_group" "a" {
-    attrs = { ingress = [{ from_port = 22, to_port = 22, cidr_blocks = ["10.0.0.0/8"] }, { from_port = 443, to_port = 443, cidr_blocks = ["0.0.0.0/0"] }] }
+    attrs = { ingress = [{ from_port = 22, to_port = 22, protocol = "tcp", cidr_blocks = ["10.0.0.0/8"] }, { from_port = 443, to_port = 443, protocol = "tcp", cidr_blocks = ["0.0.0.0/0"] }] }
   }
   resource "aws_security_group" "closed" { attrs = { name = "closed" } }
 }
@@ -47,7 +47,30 @@ run "public" {
   resource "aws_s3_bucket_acl" "a" { attrs = { acl = "public-read" } }
   resource "aws_db_instance" "a" { attrs = { publicly_accessible = true } }
   resource "aws_security_group" "a" {
-    attrs = { ingress = [{ from_port = 0, to_port = 65535, cidr_blocks = ["0.0.0.0/0"] }] }
+    attrs = { ingress = [{ from_port = 0, to_port = 65535, protocol = "tcp", cidr_blocks = ["0.0.0.0/0"] }] }
+  }
+}
+
+run "all_traffic" {
+  rules           = [rule.no-open-ssh]
+  expect_failures = [rule.no-open-ssh]
+  resource "aws_security_group" "a" {
+    attrs = { ingress = [{ from_port = 0, to_port = 0, protocol = "-1", cidr_blocks = ["0.0.0.0/0"] }] }
+  }
+}
+
+run "open_to_ipv6" {
+  rules           = [rule.no-open-ssh]
+  expect_failures = [rule.no-open-ssh]
+  resource "aws_security_group" "a" {
+    attrs = { ingress = [{ from_port = 22, to_port = 22, protocol = "tcp", cidr_blocks = null, ipv6_cidr_blocks = ["::/0"] }] }
+  }
+}
+
+run "from_a_group" {
+  rules = [rule.no-open-ssh]
+  resource "aws_security_group" "a" {
+    attrs = { ingress = [{ from_port = 22, to_port = 22, protocol = "tcp", cidr_blocks = [], security_groups = ["sg-1"] }] }
   }
 }
 
@@ -79,6 +102,13 @@ run "policy" {
   rules = [rule.policy-without-wildcard]
   resource "aws_iam_policy" "a" {
     attrs = { policy = jsonencode({ Statement = { Effect = "Allow", Action = ["s3:GetObject"], Resource = "*" } }) }
+  }
+}
+
+run "policy_without_action" {
+  rules = [rule.policy-without-wildcard]
+  resource "aws_iam_policy" "a" {
+    attrs = { policy = jsonencode({ Statement = [{ Effect = "Deny", NotAction = "s3:*", Resource = "*" }] }) }
   }
 }
 
@@ -122,6 +152,7 @@ run "modules" {
   rules = [rule.module-source, rule.module-pinned]
   module "./net" "net" {}
   module "git::https://git.example.com/net.git?ref=v1.2.0" "shared" {}
+  module "git::https://git.example.com/net.git?depth=1&ref=v1.2.0" "shallow" {}
 }
 
 run "foreign_modules" {

@@ -41,6 +41,14 @@ func (e *Estate) Config(ctx context.Context, u *discovery.Unit) (*UnitConfig, di
 	return out, ds
 }
 
+// Overridden returns the arguments and blocks of a unit's files that a later file replaces.
+func (e *Estate) Overridden(ctx context.Context, u *discovery.Unit) []unit.Overridden {
+	if u.Broken != nil {
+		return nil
+	}
+	return u.In(e.static).Overridden(e.static.Task(ctx))
+}
+
 // Shared identifies the files of the module. Units with the same files have the same result. It
 // is nil if the module is not on this machine.
 func (c *UnitConfig) Shared() any {

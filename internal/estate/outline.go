@@ -51,10 +51,9 @@ type OutlineOptions struct {
 	Rename func(string) string
 	// Show returns the name of a file as it is shown.
 	Show func(path string) string
-	// Schemas returns the function that returns the schemas of providers, given the working
-	// directory of a unit and the providers that its module requires; see engine.OutlineOptions.
-	// nil means that only the schema of the built-in provider is available.
-	Schemas func(ctx context.Context, dir string, required map[addr.Provider][]config.Constraint) func(addr.Provider) *schema.Provider
+	// Schemas returns the schemas of providers; see engine.OutlineOptions. nil means that only the
+	// schema of the built-in provider is available.
+	Schemas ProviderSchemas
 	// Twin returns the unit in the other revision. nil means that there is none. Both have the
 	// schemas of the twin's working directory.
 	Twin func(u *discovery.Unit) (*Outlines, *discovery.Unit)

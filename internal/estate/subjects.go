@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
@@ -17,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/workcopy"
 	"github.com/terrace-iac/terrace/internal/lang/origin"
 	"github.com/terrace-iac/terrace/internal/lang/subject"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
@@ -25,19 +28,26 @@ import (
 // Subjects computes the objects of an estate about which rules are written, without state and
 // providers. Known outputs pass from unit to unit. Its methods may be called concurrently.
 type Subjects struct {
-	e      *Estate
-	loader *unit.Loader
-	wants  func(subject.Kind, string) bool
-	show   func(path string) string
-	prefix string
-	done   parallel.Cache[string, *UnitSubjects]
+	e       *Estate
+	loader  *unit.Loader
+	wants   func(subject.Kind, string) bool
+	show    func(path string) string
+	prefix  string
+	schemas ProviderSchemas
+	done    parallel.Cache[string, *UnitSubjects]
 }
+
+// ProviderSchemas returns the function that returns the schemas of providers, given the working
+// directory of a unit and the providers that its module requires. That function returns nil for a
+// schema that is not available.
+type ProviderSchemas func(ctx context.Context, dir string, required map[addr.Provider][]config.Constraint) func(addr.Provider) *schema.Provider
 
 // Subjects returns the subjects of the estate's units. wants reports whether a subject is wanted, by
 // its kind and name. show returns the name of a file as it is shown. prefix is the path of the
-// estate's root in the names of units, or "".
-func (e *Estate) Subjects(wants func(subject.Kind, string) bool, show func(string) string, prefix string) *Subjects {
-	x := &Subjects{e: e, wants: wants, show: show, prefix: prefix}
+// estate's root in the names of units, or "". schemas may be nil: then only the schema of the built-in
+// provider is available.
+func (e *Estate) Subjects(wants func(subject.Kind, string) bool, show func(string) string, prefix string, schemas ProviderSchemas) *Subjects {
+	x := &Subjects{e: e, wants: wants, show: show, prefix: prefix, schemas: schemas}
 	x.loader = e.loader.WithOutputs(x.outputs)
 	return x
 }
@@ -93,7 +103,11 @@ func (x *Subjects) unit(ctx context.Context, u *discovery.Unit) *UnitSubjects {
 		return out
 	}
 	defer e.Close()
-	found, ds := e.Subjects(ctx, engine.SubjectOptions{Explain: explain, Wants: x.wants})
+	o := engine.SubjectOptions{Explain: explain, Wants: x.wants}
+	if x.schemas != nil && m.Dir != nil {
+		o.Schema = x.schemas(ctx, m.Dir.Path, e.Requirements())
+	}
+	found, ds := e.Subjects(ctx, o)
 	if ds.HasErrors() {
 		out.diags = ds
 		return out

@@ -102,12 +102,23 @@ type Left struct {
 // they must be rendered as before too. Units are rendered in env, with Tolerant set.
 // Imports writes no file.
 func Imports(ctx context.Context, env unit.Env, units, others []string) (*Plan, error) {
+	return rewritten(ctx, env, units, others, (*migration).includes, (*migration).reads)
+}
+
+// IncludeBlocks is like Imports, but leaves read_terragrunt_config alone. Of a unit that is in the
+// result, it rewrites all include blocks.
+func IncludeBlocks(ctx context.Context, env unit.Env, units, others []string) (*Plan, error) {
+	return rewritten(ctx, env, units, others, (*migration).includes)
+}
+
+func rewritten(ctx context.Context, env unit.Env, units, others []string, steps ...func(*migration)) (*Plan, error) {
 	m := newMigration(ctx, env, units, others)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	m.includes()
-	m.reads()
+	for _, step := range steps {
+		step(m)
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

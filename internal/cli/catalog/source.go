@@ -93,6 +93,7 @@ func named(ctx context.Context, c *command.Call, f *unitflags.Flags, o *options)
 	if ds.HasErrors() {
 		return nil, ds
 	}
+	c.Report.Units = true
 	loader := unit.NewLoader(eo.UnitEnv(c.Dir))
 	c.Report.Set = loader.Sources()
 	task := loader.Task(ctx)

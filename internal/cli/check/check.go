@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -52,7 +53,7 @@ func Command() command.Command {
 	return command.Command{
 		Name: "check", Synopsis: "Find mistakes and risks in the configuration", Usage: "[options] [PLANFILE]",
 		Units: command.TakesUnitFlags,
-		Args:  []command.Arg{{Name: "PLANFILE", Help: "A saved plan of the working directory or of its units.", Optional: true, Complete: flag.Files}},
+		Args:  []command.Arg{{Name: "PLANFILE", Help: "A saved plan of the working directory or of its units, or the output of show -json for one.", Optional: true, Complete: flag.Files}},
 		Help: `Checks the configuration in the working directory with the built-in lint: the
 root module and the modules that it calls by a local path. In a unit or an
 estate, it checks all units below the working directory, the files that they
@@ -60,7 +61,7 @@ import, and their modules that are on this machine.
 
 Rules in files NAME.rules.hcl are checked too, as far as the files decide
 them: see docs/rules.md. With PLANFILE, the rules are checked for a saved
-plan, and no lints.
+plan, or for its JSON form, and no lints.
 
 No state is read, no provider is started, no program runs, and nothing is
 fetched. docs/lint.md lists the lints with their codes. A comment waives the
@@ -93,7 +94,7 @@ findings of a line: # terrace:ignore CODE reason.`,
 				}
 				switch {
 				case len(c.Args) > 1:
-					return c.UsageError("Too many command line arguments", "The command takes at most one argument, a saved plan. Without it, it checks the working directory.")
+					return c.UsageError("Too many command line arguments", "The command takes at most one argument, a plan. Without it, it checks the working directory.")
 				case len(c.Args) == 1 && o.fix:
 					return c.UsageError("Failed to parse command-line flags", "-fix changes files, and cannot be combined with a saved plan.")
 				case len(c.Args) == 1 && len(o.only) > 0:
@@ -154,16 +155,20 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	}
 	r.Without(known)
 	if o.fix {
-		n, more := fix(ctx, c, o, r)
-		ds = append(ds, more...)
-		if n > 0 {
+		mended := 0
+		for _, mend := range []func(context.Context, *command.Call, *options, *format.Report) (int, diag.List){rewrite, fix} {
+			n, more := mend(ctx, c, o, r)
+			ds = append(ds, more...)
+			if mended += n; n == 0 {
+				continue
+			}
 			if r, more = look(ctx, c, o); more.HasErrors() {
 				return c.Fail(more)
 			}
 			r.Without(known)
-			if !o.json {
-				c.Report.Say(fmt.Sprintf("Mended %s.\n", view.Numbered(n, "finding")))
-			}
+		}
+		if mended > 0 && !o.json {
+			c.Report.Say(fmt.Sprintf("Mended %s.\n", view.Numbered(mended, "finding")))
 		}
 	}
 	if o.json {
@@ -260,7 +265,7 @@ func lintEstate(ctx context.Context, c *command.Call, o *options, set *rulecheck
 	l := &lint.Linter{On: o.on, Root: c.Dir}
 	found, more := l.Estate(ctx, e, eo.UnitEnv(c.Dir))
 	if set != nil {
-		res, errs := set.Estate(ctx, e, nil)
+		res, errs := set.Estate(ctx, e, nil, units.KeptSchemas(c, func(dir string) string { return dir }))
 		found, more = append(found, res.Findings...), slices.Concat(more, errs, res.Diags)
 	}
 	return found, slices.Concat(ds, e.Found.Ungenerated, more).Once()
@@ -315,6 +320,9 @@ func sources(c *command.Call, r *format.Report) *source.Set {
 			}
 			if set.Adopt(name, c.Report.Set, at.Filename); set.File(name) != nil {
 				continue
+			}
+			if strings.Contains(filepath.Base(name), ".tfvars") {
+				continue // its lines may be secret
 			}
 			if text, err := readfile.Whole(c.Path(at.Filename)); err == nil {
 				set.Add(&source.File{Path: name, Bytes: text})

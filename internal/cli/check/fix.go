@@ -12,11 +12,13 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/base/atomicfile"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/rules/finding"
 	"github.com/terrace-iac/terrace/internal/rules/format"
+	"github.com/terrace-iac/terrace/internal/rules/lint"
 	"github.com/terrace-iac/terrace/outline"
 	"github.com/terrace-iac/terrace/source"
 )
@@ -27,6 +29,9 @@ import (
 // must be equal. If they are not, or the configuration has errors, all files are restored. The
 // edits of each rule in each file are then tried alone, and those that change a value are left
 // out. An element of depends_on that changes nothing is no value, so that it may be removed.
+//
+// The include blocks are rewritten before that, because their edits are in the files of the units and
+// in those that they include: all edits of the estate are made, or none.
 
 // change is a file before and after its edits.
 type change struct {
@@ -45,23 +50,13 @@ func fix(ctx context.Context, c *command.Call, o *options, r *format.Report) (in
 	if ds.HasErrors() {
 		return 0, ds
 	}
-	// try makes edits and reports whether the values stay as they are. If not, it restores the files.
-	try := func(some []*change) (bool, diag.List) {
-		if ds := apply(some, false); ds.HasErrors() {
-			return false, append(ds, apply(some, true)...)
-		}
-		if after, ds := outlines(ctx, c, o); !ds.HasErrors() && equal(before, after) {
-			return true, nil
-		}
-		return false, apply(some, true)
-	}
 	number := func() (n int) {
 		for _, x := range all {
 			n += len(x.findings)
 		}
 		return n
 	}
-	if ok, ds := try(all); ok || ds.HasErrors() {
+	if ok, ds := try(ctx, c, o, before, all); ok || ds.HasErrors() {
 		return number(), ds
 	}
 	var left diag.List
@@ -74,7 +69,7 @@ func fix(ctx context.Context, c *command.Call, o *options, r *format.Report) (in
 					some = append(some, f)
 				}
 			}
-			ok, ds := try([]*change{edited(x.path, x.before, some)})
+			ok, ds := try(ctx, c, o, before, []*change{edited(x.path, x.before, some)})
 			if ds.HasErrors() {
 				return 0, ds
 			}
@@ -89,11 +84,63 @@ func fix(ctx context.Context, c *command.Call, o *options, r *format.Report) (in
 		}
 		*x = *edited(x.path, x.before, good)
 	}
-	ok, ds := try(all)
+	ok, ds := try(ctx, c, o, before, all)
 	if !ok {
 		return 0, append(left, ds...)
 	}
 	return number(), left
+}
+
+// rewrite mends the findings whose edits are in several files, and returns their number: it turns
+// include blocks into import blocks.
+func rewrite(ctx context.Context, c *command.Call, o *options, r *format.Report) (int, diag.List) {
+	byPath := map[string][]*finding.Finding{}
+	for _, f := range r.Findings {
+		if f.Counts() && f.Rewrite {
+			byPath[f.SetAt.Filename] = append(byPath[f.SetAt.Filename], f)
+		}
+	}
+	if len(byPath) == 0 {
+		return 0, nil
+	}
+	eo, ds := units.LookOptions(c, &o.units, "plan", nil)
+	if ds.HasErrors() {
+		return 0, ds
+	}
+	eo.Machine.Run = sys.RefusePrograms
+	plan, ds := lint.RewriteIncludes(ctx, eo.UnitEnv(c.Dir), c.Dir, slices.Sorted(maps.Keys(byPath)))
+	if ds.HasErrors() || len(plan.Changes) == 0 {
+		return 0, ds
+	}
+	before, ds := outlines(ctx, c, o)
+	if ds.HasErrors() {
+		return 0, ds
+	}
+	var all []*change
+	n := 0
+	for _, x := range plan.Changes {
+		all = append(all, &change{path: x.Path, before: x.Before, after: x.After})
+		n += len(byPath[x.Path])
+	}
+	ok, ds := try(ctx, c, o, before, all)
+	if !ok && !ds.HasErrors() {
+		ds = diag.Errorf(diag.CodeCLIFix, nil, "Fix changes a value", "After the fixes of %s, a value of the configuration is another, or may be. No include block was rewritten. Change the files by hand.", lint.IncludeAsImport)
+	}
+	if !ok {
+		n = 0
+	}
+	return n, ds
+}
+
+// try makes edits and reports whether the values stay as in before. If not, it restores the files.
+func try(ctx context.Context, c *command.Call, o *options, before map[string]*outline.Outline, some []*change) (bool, diag.List) {
+	if ds := apply(some, false); ds.HasErrors() {
+		return false, append(ds, apply(some, true)...)
+	}
+	if after, ds := outlines(ctx, c, o); !ds.HasErrors() && equal(before, after) {
+		return true, nil
+	}
+	return false, apply(some, true)
 }
 
 // rulesOf returns the rules of findings, sorted.

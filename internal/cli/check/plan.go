@@ -21,16 +21,21 @@ import (
 // # Saved plans
 //
 // The rules are those of the working directory, not those that applied when the plan was made. The
-// values and operations of objects come from the plan. For the plan of a directory, all else comes
+// values and operations of objects come from the plan, also from its JSON form. For the plan of a directory, all else comes
 // from the configuration in the file; for the plan of an estate, from the unit files and modules.
 
 // planFindings checks the rules for a saved plan. Without rules, set is nil.
 func planFindings(ctx context.Context, c *command.Call, o *options, set *rulecheck.Rules) ([]*finding.Finding, diag.List) {
 	var res rules.Result
-	var ds diag.List
-	if savedplan.IsPlan(c, o.plan) {
+	text, doc, ds := readJSON(c, o)
+	switch {
+	case ds.HasErrors():
+		return nil, ds
+	case doc != nil:
+		res, ds = jsonPlan(ctx, c, o, set, text, doc)
+	case savedplan.IsPlan(c, o.plan):
 		res, ds = estatePlan(ctx, c, o, set)
-	} else {
+	default:
 		res, ds = directoryPlan(ctx, c, o, set)
 	}
 	return res.Findings, append(ds, res.Diags...)
@@ -91,6 +96,30 @@ func estatePlan(ctx context.Context, c *command.Call, o *options, set *rulecheck
 	if ds.HasErrors() {
 		return res, ds
 	}
+	var all []unitPlan
+	for _, saved := range p.Units {
+		if saved.Planned {
+			all = append(all, unitPlan{saved.Name, func() (*plan.Plan, error) {
+				saved.Decrypt(enc.Plan(ctx).Plans())
+				return saved.Plan()
+			}})
+		}
+	}
+	return unitPlans(ctx, c, o, set, all, p.About.Alone)
+}
+
+// unitPlan is the plan of one unit in a file.
+type unitPlan struct {
+	name string
+	read func() (*plan.Plan, error)
+}
+
+// unitPlans checks the rules for the plans of units. The only plan of an estate with alone is that of
+// the only unit, whatever its name.
+func unitPlans(ctx context.Context, c *command.Call, o *options, set *rulecheck.Rules, all []unitPlan, alone bool) (res rules.Result, _ diag.List) {
+	if set == nil {
+		return res, nil
+	}
 	e, _, ds := openEstate(ctx, c, o)
 	defer e.Close(ctx)
 	if ds.HasErrors() {
@@ -101,20 +130,16 @@ func estatePlan(ctx context.Context, c *command.Call, o *options, set *rulecheck
 		byName[u.Name] = u
 	}
 	plans, wants := map[*estate.Unit]*plan.Plan{}, set.Wants(true)
-	for _, saved := range p.Units {
-		u := byName[saved.Name]
-		if u == nil && p.About.Alone && len(e.Found.Units) == 1 {
+	for _, x := range all {
+		u := byName[x.name]
+		if u == nil && alone && len(e.Found.Units) == 1 {
 			u = e.Found.Units[0]
 		}
 		if u == nil {
-			ds = append(ds, diag.Errorf(diag.CodeRulesPlan, nil, "Unit of the plan not found", "The plan in %q contains the unit %s, which is not below the working directory. Run the command in the directory in which the plan was made.", o.plan, saved.Name)...)
+			ds = append(ds, diag.Errorf(diag.CodeRulesPlan, nil, "Unit of the plan not found", "The plan in %q contains the unit %s, which is not below the working directory. Run the command in the directory in which the plan was made.", o.plan, x.name)...)
 			continue
 		}
-		if !saved.Planned {
-			continue
-		}
-		saved.Decrypt(enc.Plan(ctx).Plans())
-		planned, err := saved.Plan()
+		planned, err := x.read()
 		if err != nil {
 			ds = append(ds, workdir.PlanFileError(o.plan, err)...)
 			continue
@@ -124,6 +149,6 @@ func estatePlan(ctx context.Context, c *command.Call, o *options, set *rulecheck
 	if ds.HasErrors() {
 		return res, ds
 	}
-	res, more := set.Estate(ctx, e, plans)
+	res, more := set.Estate(ctx, e, plans, units.KeptSchemas(c, func(dir string) string { return dir }))
 	return res, append(ds, more...)
 }

@@ -218,7 +218,7 @@ func (v *result) document() *markdown.Document {
 	if n := v.Count(finding.Error); n > 0 {
 		d.Title = "Check failed with " + view.Numbered(n, "error") + " in"
 	}
-	p, hidden := &diag.Printer{Set: v.set}, &diag.Printer{}
+	p, hidden := v.c.Report.Plain(v.set), v.c.Report.Plain(nil)
 	for _, b := range v.blocks() {
 		first, rest, _ := strings.Cut(strings.TrimSpace(b.text(p, hidden)), "\n")
 		d.Messages = append(d.Messages, markdown.Message{Error: b[0].Level == finding.Error && b[0].Verdict == finding.Fail, Title: first, Text: rest})

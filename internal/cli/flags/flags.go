@@ -66,9 +66,9 @@ func WriteMarkdown(c *command.Call, to request.Markdown, d *markdown.Document) d
 }
 
 // MarkdownMessages returns messages for a document, errors first.
-func MarkdownMessages(set *source.Set, ds diag.List) []markdown.Message {
+func MarkdownMessages(c *command.Call, set *source.Set, ds diag.List) []markdown.Message {
 	var out, warnings []markdown.Message
-	p := &diag.Printer{Set: set}
+	p := c.Report.Plain(set)
 	for _, m := range ds {
 		var b strings.Builder
 		_ = p.Print(&b, diag.List{m}) // a write to a Builder cannot fail

@@ -80,7 +80,7 @@ func runEstateCheck(ctx context.Context, c *command.Call, f *unitflags.Flags, m 
 func checked(c *command.Call, e *estate.Estate, ds diag.List) *markdown.Document {
 	d := &markdown.Document{
 		Mark: "terrace: estate check of " + filepath.Base(c.Dir), Subjects: []string{filepath.Base(c.Dir)}, Title: "Check passed in",
-		Messages: flags.MarkdownMessages(e.Sources(), c.Report.Filter(ds)), More: "The output of the command contains everything.",
+		Messages: flags.MarkdownMessages(c, e.Sources(), c.Report.Filter(ds)), More: "The output of the command contains everything.",
 	}
 	if n := len(ds.Errors()); n > 0 {
 		d.Title = fmt.Sprintf("Check failed with %d errors in", n)

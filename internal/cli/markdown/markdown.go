@@ -168,7 +168,7 @@ func (p *printer) document(d *Document) {
 const mostMessages = 10
 
 func (p *printer) messages(all []Message) {
-	left := 0
+	left, short := 0, 0
 	for i, m := range all {
 		symbol := ":warning:"
 		if m.Error {
@@ -176,7 +176,12 @@ func (p *printer) messages(all []Message) {
 		}
 		text := "\n" + symbol + " " + code(cut(m.Title, 300)) + in(m.Of) + "\n"
 		if body := strings.TrimSpace(m.Text); body != "" && body != m.Title && i < mostMessages {
-			text += "\n" + fenced(body, "")
+			whole := text + "\n" + fenced(body, "")
+			if left == 0 && !p.fits(whole) && p.fits(text) {
+				short++
+			} else {
+				text = whole
+			}
 		}
 		if left > 0 || !p.fits(text) {
 			left++
@@ -184,6 +189,7 @@ func (p *printer) messages(all []Message) {
 		}
 		p.b.WriteString(text)
 	}
+	p.leave(short, "message text")
 	p.leave(left, "message")
 }
 

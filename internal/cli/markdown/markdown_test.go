@@ -210,3 +210,14 @@ func TestShares(t *testing.T) {
 		t.Errorf("the only section has %d bytes", len(got))
 	}
 }
+
+// The title of a message is shown where its text is too long for the limit.
+func TestLongMessage(t *testing.T) {
+	d := &Document{Mark: "m", Title: "Plan failed", Messages: []Message{{Error: true, Title: "Error: No", Text: strings.Repeat("long ", 1000)}, {Title: "Warning: Odd", Text: "Odd."}}}
+	out := written(t, d, 2000)
+	for _, want := range []string{":x: `Error: No`\n", ":warning: `Warning: Odd`\n\n```\nOdd.\n```", "1 message text."} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+}

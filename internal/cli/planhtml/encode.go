@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/base/digraph"
-	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/plan"
 )
 
@@ -105,7 +104,7 @@ type input struct {
 type encoder struct {
 	doc     document
 	texts   map[string]int
-	changes map[Change]int
+	changes map[changeKey]int
 	causes  map[string]int // indices of lists of causes, by their numbers as text
 	steps   map[[6]int]int
 	names   map[string]int
@@ -113,7 +112,7 @@ type encoder struct {
 
 // encode returns the data of a page.
 func encode(p *Page) (*document, error) {
-	e := &encoder{texts: map[string]int{}, changes: map[Change]int{}, causes: map[string]int{}, steps: map[[6]int]int{}, names: map[string]int{}}
+	e := &encoder{texts: map[string]int{}, changes: map[changeKey]int{}, causes: map[string]int{}, steps: map[[6]int]int{}, names: map[string]int{}}
 	e.doc = document{
 		about: about{Title: digraph.Clean(p.Title), Command: digraph.Clean(p.Command), From: digraph.Clean(p.From), Compares: p.Compares, Made: digraph.Clean(p.Made), Program: digraph.Clean(p.Program)},
 		Texts: []string{}, Changes: []change{}, Causes: [][]int{{}}, Steps: [][6]int{}, Columns: []int{}, Units: make([]unitData, len(p.Units)),
@@ -203,11 +202,9 @@ func (e *encoder) unit(out *unitData, u *Box) {
 	}
 	some := false
 	for _, c := range u.Changes {
-		text, causes := view.SplitCauses(strings.TrimLeft(c.Text, "\n"))
-		c.Text = text
 		out.Changes = append(out.Changes, e.change(c))
-		out.Causes = append(out.Causes, e.causesOf(causes))
-		some = some || len(causes) > 0
+		out.Causes = append(out.Causes, e.causesOf(c))
+		some = some || len(c.Causes) > 0
 	}
 	if !some {
 		out.Causes = nil
@@ -232,9 +229,16 @@ func (e *encoder) unit(out *unitData, u *Box) {
 	}
 }
 
+// changeKey identifies a change without its causes.
+type changeKey struct {
+	kind     Kind
+	op, text string
+}
+
 // change returns the index of a change. Equal changes of all units share an index.
 func (e *encoder) change(c Change) int {
-	if i, ok := e.changes[c]; ok {
+	key := changeKey{c.Kind, c.Op, c.Text}
+	if i, ok := e.changes[key]; ok {
 		return i
 	}
 	lines := strings.Split(strings.Trim(c.Text, "\n"), "\n")
@@ -243,18 +247,19 @@ func (e *encoder) change(c Change) int {
 	x.Lines = e.linesOf(lines)
 	i := len(e.doc.Changes)
 	e.doc.Changes = append(e.doc.Changes, x)
-	e.changes[c] = i
+	e.changes[key] = i
 	return i
 }
 
 // causesOf returns the index of the causes of a change. Equal causes of all units share an index.
-func (e *encoder) causesOf(all []view.LineCause) int {
-	if len(all) == 0 {
+func (e *encoder) causesOf(of Change) int {
+	if len(of.Causes) == 0 {
 		return 0
 	}
+	above := len(of.Text) - len(strings.TrimLeft(of.Text, "\n")) // empty lines that the page leaves out
 	var list []int
-	for _, c := range all {
-		list = append(list, c.Line, e.text(c.Text))
+	for _, c := range of.Causes {
+		list = append(list, max(c.Line-above, 0), e.text(c.Text))
 	}
 	key := fmt.Sprint(list)
 	i, ok := e.causes[key]

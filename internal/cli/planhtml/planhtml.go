@@ -31,6 +31,8 @@ type Page struct {
 	Compares bool
 	Causes   bool // the user requested causes: Markdown names them
 	Units    []Box
+	// Messages are about several units, or about none. The page does not show them.
+	Messages []Message
 }
 
 // State is the result of a unit. The page distinguishes states by symbol, word and color.
@@ -81,7 +83,9 @@ const (
 type Change struct {
 	Kind Kind
 	Op   string // create, update, delete, read, forget, or two of them separated by a dash
-	Text string // the text as printed on a terminal, without colors; lines with causes are marked, see view.Pieces
+	Text string // the text as printed on a terminal, without colors
+	// Causes are the causes of lines of Text, in the order of the lines.
+	Causes []view.LineCause
 }
 
 // A Wait is a deferred change.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/terrace-iac/terrace/internal/base/digraph"
+	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/plan"
 )
 
@@ -28,16 +29,16 @@ func sample(n int) *Page {
 			{Name: "name", Value: fmt.Sprintf("%q", u.Name), Steps: []Step{{Text: "inputs.name", File: u.Name + "/terragrunt.hcl", Line: 7, Column: 3, Role: "unit file"}}},
 			{Name: "tags", Value: "{}", Steps: []Step{{Text: "merged", File: u.Name + "/terragrunt.hcl", Line: 9, Column: 3, Role: "unit file"}, {Text: "replaced", File: "live/root.hcl", Line: 2, Column: 1, Role: `include "root"`, Replaced: true}}},
 		}
-		add := Change{Resource, "create", "\n  # test_thing.a will be created\n  + resource \"test_thing\" \"a\" {\n      + id = (known after apply)\n    }\n"}
+		add := Change{Resource, "create", "\n  # test_thing.a will be created\n  + resource \"test_thing\" \"a\" {\n      + id = (known after apply)\n    }\n", nil}
 		switch i % 10 {
 		case 0:
-			u.Summary, u.Counts, u.Changes = "plan: 1 to add", plan.Counts{Add: 1}, []Change{add, {Output, "", "\n  + id = (known after apply)\n"}}
+			u.Summary, u.Counts, u.Changes = "plan: 1 to add", plan.Counts{Add: 1}, []Change{add, {Output, "", "\n  + id = (known after apply)\n", nil}}
 		case 1:
 			u.Summary, u.Counts = "plan: 1 to change", plan.Counts{Change: 1}
-			u.Changes = []Change{{Resource, "update", fmt.Sprintf("\n  # test_thing.b[%d] will be updated in-place\n  ~ resource \"test_thing\" \"b\" {\n\x1f      # common.hcl:%d\n      ~ size = 1 -> %d\n    }\n", i, i%20, i)}}
+			u.Changes = []Change{{Resource, "update", fmt.Sprintf("\n  # test_thing.b[%d] will be updated in-place\n  ~ resource \"test_thing\" \"b\" {\n      ~ size = 1 -> %d\n    }\n", i, i), []view.LineCause{{Line: 3, Text: fmt.Sprintf("common.hcl:%d", i%20)}}}}
 		case 2:
 			u.Summary, u.Counts = "plan: 1 to add, 1 to destroy", plan.Counts{Add: 1, Destroy: 1}
-			u.Changes = []Change{{Resource, "delete-create", "\n  # test_thing.c must be replaced\n-/+ resource \"test_thing\" \"c\" {\n    }\n"}}
+			u.Changes = []Change{{Resource, "delete-create", "\n  # test_thing.c must be replaced\n-/+ resource \"test_thing\" \"c\" {\n    }\n", nil}}
 		case 3:
 			u.Summary, u.Waits = "1 deferred", []Wait{{What: "test_thing.late", Why: "which instances there are is not known yet", At: "main.tf:3", For: []Source{{Unit: p.Units[0].Name, Ref: "dependency.a.outputs.id", Input: "ids", At: "x.hcl:4"}}}}
 		case 4:
@@ -48,7 +49,7 @@ func sample(n int) *Page {
 			u.State, u.Summary = Excluded, "excluded: exclude block"
 		case 7:
 			u.Name = fmt.Sprintf("live/%d/%s", i, hostile)
-			u.Changes, u.Counts = []Change{add, {Drift, "", "\nNote: Objects have changed outside\n\n  # x has changed\n"}}, plan.Counts{Add: 1}
+			u.Changes, u.Counts = []Change{add, {Drift, "", "\nNote: Objects have changed outside\n\n  # x has changed\n", nil}}, plan.Counts{Add: 1}
 		case 8:
 			u.State, u.Summary = Outside, "outside of the estate"
 		}
@@ -128,12 +129,13 @@ func TestData(t *testing.T) {
 				c.Op = ""
 			}
 			lines := strings.Split(got.join(c.Lines), "\n")
+			var causes []view.LineCause
 			if u.Causes != nil {
 				for x, list := 0, got.Causes[u.Causes[k]]; x < len(list); x += 2 {
-					lines[list[x]] = "\x1f      # " + got.Texts[list[x+1]] + "\n" + lines[list[x]]
+					causes = append(causes, view.LineCause{Line: list[x] + 1, Text: got.Texts[list[x+1]]}) // below the empty line
 				}
 			}
-			back.Changes = append(back.Changes, Change{c.Kind, c.Op, "\n" + strings.Join(lines, "\n") + "\n"})
+			back.Changes = append(back.Changes, Change{c.Kind, c.Op, "\n" + strings.Join(lines, "\n") + "\n", causes})
 		}
 		for _, w := range u.Waits {
 			x := Wait{What: got.Texts[w.What], Why: got.Texts[w.Why], At: got.Texts[w.At]}
@@ -229,11 +231,11 @@ func TestTitles(t *testing.T) {
 		in        Change
 		title, op string
 	}{
-		{Change{Resource, "update", "\n  # a.b will be updated\n  ~ resource"}, "a.b will be updated", "update"},
-		{Change{Output, "", "\n  - old = \"x\" -> null\n"}, "old", "delete"},
-		{Change{Output, "", "\n  ~ list = [\n      + 1,\n    ]\n"}, "list", "update"},
-		{Change{Drift, "", "\nNote: Objects\n"}, "objects changed outside", ""},
-		{Change{Resource, "read", "odd"}, "odd", "read"},
+		{Change{Resource, "update", "\n  # a.b will be updated\n  ~ resource", nil}, "a.b will be updated", "update"},
+		{Change{Output, "", "\n  - old = \"x\" -> null\n", nil}, "old", "delete"},
+		{Change{Output, "", "\n  ~ list = [\n      + 1,\n    ]\n", nil}, "list", "update"},
+		{Change{Drift, "", "\nNote: Objects\n", nil}, "objects changed outside", ""},
+		{Change{Resource, "read", "odd", nil}, "odd", "read"},
 	} {
 		lines := strings.Split(strings.Trim(c.in.Text, "\n"), "\n")
 		if title, op := titleOf(c.in, lines); title != c.title || op != c.op {

@@ -122,6 +122,15 @@ func ReportAccepted(c *command.Call, o *Flags, units []UnitDrift, read func(plan
 	return accepted.Warnings(o.Plan.Accept, all, read)
 }
 
+// AcceptedWarnings returns the warnings of ReportAccepted, and prints nothing.
+func AcceptedWarnings(o *Flags, units []UnitDrift, read func(plan.Acceptance) bool) diag.List {
+	var all []plan.AcceptedDrift
+	for _, u := range units {
+		all = append(all, u.Drift...)
+	}
+	return accepted.Warnings(o.Plan.Accept, all, read)
+}
+
 // readByDrift returns which entries of the list of accepted drift are about objects that drift in one
 // directory has read. ds are the messages of the plan.
 func (o *Flags) readByDrift(ds diag.List) func(plan.Acceptance) bool {

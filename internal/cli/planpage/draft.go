@@ -1,6 +1,7 @@
 package planpage
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/terrace-iac/terrace/config"
@@ -101,7 +102,11 @@ func (d *draft) share(u *planhtml.Box) {
 		one(&u.Origins[i].File)
 	}
 	for i := range u.Changes {
-		one(&u.Changes[i].Text)
+		c := &u.Changes[i]
+		one(&c.Text)
+		for j := range c.Causes {
+			one(&c.Causes[j].Text)
+		}
 	}
 	for i := range u.Inputs {
 		in := &u.Inputs[i]
@@ -125,7 +130,7 @@ func pageChanges(pieces []view.Piece) []planhtml.Change {
 		case view.OutputPiece:
 			kind, op = planhtml.Output, ""
 		}
-		out = append(out, planhtml.Change{Kind: kind, Op: op, Text: p.Text})
+		out = append(out, planhtml.Change{Kind: kind, Op: op, Text: p.Text, Causes: slices.Clone(p.Causes)})
 	}
 	return out
 }

@@ -57,6 +57,8 @@ func Markdown(p *planhtml.Page, mode plan.Mode) *markdown.Document {
 	switch {
 	case failed > 0 && len(units) == 1:
 		d.Title = what + " failed"
+	case failed == 0 && slices.ContainsFunc(p.Messages, func(m planhtml.Message) bool { return m.Error }):
+		d.Title = what + " failed"
 	case failed > 0:
 		d.Title = fmt.Sprintf("%s failed in %s", what, view.Numbered(failed, "unit"))
 	case changed == 0:
@@ -74,7 +76,7 @@ func Markdown(p *planhtml.Page, mode plan.Mode) *markdown.Document {
 		}
 		d.Lines = append(d.Lines, text)
 	}
-	d.Messages = allMessages(units, p.Estate)
+	d.Messages = allMessages(p.Messages, units, p.Estate)
 	if p.Causes {
 		d.Causes = causes(units, p.Estate)
 	}
@@ -100,10 +102,14 @@ func changes(u *planhtml.Box, mode plan.Mode) bool {
 	})
 }
 
-// allMessages merges the messages of units, errors first.
-func allMessages(units []planhtml.Box, estate bool) []markdown.Message {
+// allMessages merges the messages of units with those of the run, errors first.
+func allMessages(ofRun []planhtml.Message, units []planhtml.Box, estate bool) []markdown.Message {
 	at := map[planhtml.Message]int{}
 	var out []markdown.Message
+	for _, m := range ofRun {
+		first, rest, _ := strings.Cut(strings.TrimSpace(m.Text), "\n")
+		out = append(out, markdown.Message{Error: m.Error, Title: first, Text: rest})
+	}
 	for _, u := range units {
 		for _, m := range u.Messages {
 			i, ok := at[m]
@@ -160,8 +166,22 @@ func table(units []planhtml.Box, mode plan.Mode) markdown.Table {
 		}
 		return markdown.Cell{Text: strconv.Itoa(n)}
 	}
+	drift := mode&plan.RefreshOnly != 0
+	if drift {
+		t.Columns = []markdown.Column{{Name: "Unit"}, {Name: "Objects", Right: true}, {Name: "Result"}}
+	}
 	for _, u := range units {
 		if u.State == planhtml.Excluded || u.State == planhtml.Planned && !changes(&u, mode) {
+			continue
+		}
+		if drift {
+			n := 0
+			for _, c := range u.Changes {
+				if c.Kind == planhtml.Drift {
+					n++
+				}
+			}
+			t.Rows = append(t.Rows, []markdown.Cell{{Text: u.Name, Code: true}, number(n), {Text: u.Summary, Code: true}})
 			continue
 		}
 		t.Rows = append(t.Rows, []markdown.Cell{{Text: u.Name, Code: true}, number(u.Counts.Add), number(u.Counts.Change), number(u.Counts.Destroy), {Text: u.Summary, Code: true}})
@@ -185,7 +205,11 @@ func details(units []planhtml.Box, mode plan.Mode, causes bool) []markdown.Detai
 				outputs = true
 				b.WriteString("# Changes to outputs:\n")
 			}
-			b.WriteString(strings.Trim(view.ShownCauses(c.Text, causes), "\n"))
+			text := c.Text
+			if causes {
+				text = view.WithCauses(view.Style{}, text, c.Causes)
+			}
+			b.WriteString(strings.Trim(text, "\n"))
 			b.WriteString("\n\n")
 		}
 		for _, w := range u.Waits {
@@ -220,7 +244,7 @@ func (p *Pager) Failed(about estate.SavedRun, e *estate.Estate, ds diag.List) di
 	if e != nil {
 		set = e.Sources()
 	}
-	d := Markdown(&planhtml.Page{Dir: about.Dir, Units: []planhtml.Box{{State: planhtml.Failed, Messages: messages(set, p.Call.Report.Filter(ds))}}}, about.Mode())
+	d := Markdown(&planhtml.Page{Dir: about.Dir, Units: []planhtml.Box{{State: planhtml.Failed, Messages: messages(p.Call, set, p.Call.Report.Filter(ds))}}}, about.Mode())
 	return flags.WriteMarkdown(p.Call, p.To, d)
 }
 
@@ -259,7 +283,7 @@ func (m *Comment) Write(ds diag.List) diag.List {
 	if ds.HasErrors() {
 		u.State = planhtml.Failed
 	}
-	u.Messages = messages(m.Call.Report.Set, m.Call.Report.Filter(ds))
+	u.Messages = messages(m.Call, m.Call.Report.Set, m.Call.Report.Filter(ds))
 	if m.hide != nil {
 		m.hide.cover(&u)
 	}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,6 +50,15 @@ type Pager struct {
 	File string           // path of --html; "" for no page
 	To   request.Markdown // the file of -markdown
 	Kept *savedplan.Files // saves the content of the page with each unit's plan
+	Rules
+}
+
+// Rules are the failures of rules as messages: All of them, and those Of each unit by its name. All also
+// contains the other messages about the whole run. Set contains the text of the files.
+type Rules struct {
+	Set *source.Set
+	All diag.List
+	Of  map[string]diag.List
 }
 
 // Writes reports whether the run writes a page or Markdown.
@@ -80,11 +90,16 @@ func (p *Pager) Draw(e *estate.Estate, about estate.SavedRun, results []*estate.
 		links.add(i, needNames(res.Unit), p.outside(e, res.Unit))
 	}
 	var ds diag.List
-	if p.File != "" {
-		ds = Write(p.Call, p.File, page)
-	}
 	if p.To.File != "" {
-		ds = append(ds, flags.WriteMarkdown(p.Call, p.To, Markdown(page, about.Mode()))...)
+		page.Messages = messages(p.Call, p.Rules.Set, p.Call.Report.Filter(p.All))
+		ds = flags.WriteMarkdown(p.Call, p.To, Markdown(page, about.Mode()))
+	}
+	if p.File != "" {
+		for i := range page.Units {
+			u := &page.Units[i]
+			u.Messages = append(slices.Clip(u.Messages), messages(p.Call, p.Rules.Set, p.Call.Report.Filter(p.Of[u.Name]))...)
+		}
+		ds = append(Write(p.Call, p.File, page), ds...)
 	}
 	return ds
 }
@@ -176,7 +191,7 @@ func WriteFile(c *command.Call, name string, p *planhtml.Page) diag.List {
 func (p *Pager) unit(ctx context.Context, e *estate.Estate, res *estate.Result) (planhtml.Box, []string) {
 	out := pageResult(res)
 	inUnit, inModule := unitview.SplitByOrigin(res, p.Call.Report.Filter(res.Diags))
-	out.Messages = append(messages(e.Sources(), inUnit), messages(res.Set, inModule)...)
+	out.Messages = append(messages(p.Call, e.Sources(), inUnit), messages(p.Call, res.Set, inModule)...)
 	planned := p.planned(res.Unit.Name)
 	hide := planned.hide
 	var names []string
@@ -292,9 +307,9 @@ func placeText(file string, line int) string {
 }
 
 // messages returns messages as printed on a terminal.
-func messages(set *source.Set, ds diag.List) []planhtml.Message {
+func messages(c *command.Call, set *source.Set, ds diag.List) []planhtml.Message {
 	var out []planhtml.Message
-	p := &diag.Printer{Set: set}
+	p := c.Report.Plain(set)
 	for _, m := range ds {
 		var b strings.Builder
 		_ = p.Print(&b, diag.List{m}) // a write to a Builder cannot fail

@@ -163,7 +163,10 @@ func (s *secrets) cover(u *planhtml.Box) {
 	}
 	hide := strings.NewReplacer(pairs...)
 	for i, c := range u.Changes {
-		u.Changes[i].Text = s.coverLines(hide.Replace(c.Text))
+		u.Changes[i].Text = s.coverLines(hide.Replace(c.Text)) // it has as many lines, which Causes count
+		for j, x := range c.Causes {
+			c.Causes[j].Text = s.coverLines(hide.Replace(x.Text))
+		}
 	}
 	for i, m := range u.Messages {
 		u.Messages[i].Text = hide.Replace(m.Text)

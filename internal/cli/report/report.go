@@ -38,6 +38,9 @@ type Reporter struct {
 	// Dir is the directory to which file names are relative. Out receives the output.
 	Dir string
 	Out io.Writer
+	// Units means that the command is about units: messages for people show the paths of files relative
+	// to Dir. Other commands show paths as OpenTofu does.
+	Units bool
 	// Unit is the unit that the command works on, if there are several. With -json, each line
 	// contains it. "" means none.
 	Unit string
@@ -96,7 +99,7 @@ func (r *Reporter) Open() {
 	human := &view.Human{
 		Out: r.Out, Errs: r.System.Stderr, Style: view.Style{Color: color, Width: width, Names: r.Names}, Concise: r.Options.Concise, Joined: r.Redraws() && r.System.Terminal.Err,
 		Printer: &diag.Printer{
-			Set: r.Set, Color: color, Width: width, Names: r.Names, Codes: r.Options.ShowCodes, Difference: view.Difference(view.Style{Color: color}),
+			Set: r.Set, Relative: r.Relative, Color: color, Width: width, Names: r.Names, Codes: r.Options.ShowCodes, Difference: view.Difference(view.Style{Color: color}),
 			CompactWarnings: r.Options.CompactWarnings, ConsolidateWarnings: r.Options.ConsolidateWarnings, ConsolidateErrors: r.Options.ConsolidateErrors,
 		},
 	}
@@ -330,9 +333,24 @@ func (r *Reporter) Applying() {
 func (r *Reporter) Printer(set *source.Set) *diag.Printer {
 	p := r.Human.Printer
 	return &diag.Printer{
-		Set: set, Color: p.Color, Width: p.Width, Names: p.Names, Codes: p.Codes,
+		Set: set, Relative: r.Relative, Color: p.Color, Width: p.Width, Names: p.Names, Codes: p.Codes,
 		CompactWarnings: p.CompactWarnings, ConsolidateWarnings: p.ConsolidateWarnings, ConsolidateErrors: p.ConsolidateErrors,
 	}
+}
+
+// Plain returns a printer for messages in a file, such as a page: without colors, and without the
+// options of the command. Its paths are those of Printer.
+func (r *Reporter) Plain(set *source.Set) *diag.Printer {
+	return &diag.Printer{Set: set, Relative: r.Relative}
+}
+
+// Relative returns a text with the absolute paths of files relative to r.Dir, if they are in this
+// directory or in the repository that contains it, for a command about units.
+func (r *Reporter) Relative(text string) string {
+	if !r.Units {
+		return text
+	}
+	return sys.RelativePaths(r.Dir, text)
 }
 
 // AboveStatus prints messages to Stderr, for a command whose Stdout other programs read.

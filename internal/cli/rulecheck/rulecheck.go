@@ -8,9 +8,12 @@ package rulecheck
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
@@ -19,6 +22,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/lang/subject"
@@ -26,6 +30,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/rules/finding"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -136,17 +141,17 @@ func (r *Rules) Directory(ctx context.Context, e *engine.Engine, given Given) (r
 }
 
 // Estate checks the rules for the units of an estate. plans contains the plans of units; nil means
-// that there is no plan.
-func (r *Rules) Estate(ctx context.Context, e *estate.Estate, plans map[*discovery.Unit]*plan.Plan) (rules.Result, diag.List) {
+// that there is no plan. schemas may be nil; see estate.Estate.Subjects.
+func (r *Rules) Estate(ctx context.Context, e *estate.Estate, plans map[*discovery.Unit]*plan.Plan, schemas estate.ProviderSchemas) (rules.Result, diag.List) {
 	show := func(file string) string {
 		if filepath.IsAbs(file) {
 			file = sys.RelativeTo(r.call.Dir, file)
 		}
 		return filepath.ToSlash(file)
 	}
-	prefix := filepath.ToSlash(sys.RelativeTo(r.dir, e.Found.Root()))
+	prefix := filepath.ToSlash(sys.RelativeTo(r.dir, e.Found.Root())) // as in UnitName
 	wants := r.Wants(plans != nil)
-	c, all := r.checker(ctx, plans != nil), e.Subjects(wants, show, prefix)
+	c, all := r.checker(ctx, plans != nil), e.Subjects(wants, show, prefix, schemas)
 	units := e.Found.Units
 	messages := parallel.Map(len(units), 0, func(i int) diag.List {
 		u := units[i]
@@ -179,30 +184,110 @@ func Needed(p *plan.Plan, wants func(subject.Kind, string) bool) *plan.Plan {
 	return &n
 }
 
+// UnitName returns the name of a unit in rules: its path relative to the directory of the rules.
+func (r *Rules) UnitName(e *estate.Estate, u *discovery.Unit) string {
+	return path.Join(filepath.ToSlash(sys.RelativeTo(r.dir, e.Found.Root())), u.Name)
+}
+
 // Messages returns the failed rules of a result as messages: errors, and warnings for warnings and
-// advice. Failures with a recorded exception, and rules that are not known yet, have none.
+// advice. Failures with a recorded exception, and rules that are not known yet, have none. If a rule
+// fails for many subjects, they are one message.
 func Messages(res rules.Result) diag.List {
 	var out diag.List
+	for _, all := range failures(res) {
+		if len(all) <= mostSeparate {
+			for _, f := range all {
+				about := f.Address
+				if f.Unit != "" && f.Unit != f.Address {
+					about = f.Unit + " " + about
+				}
+				out = append(out, message(f, f.At(), f.Message, about))
+			}
+			continue
+		}
+		f := all[0]
+		out = append(out, message(f, f.RuleAt, list(all), view.Numbered(len(all), "subject")))
+	}
+	return append(out, res.Diags...)
+}
+
+// ByUnit returns the failed rules of a result as messages, by the name of the unit of the subject.
+// Equal failures of several units have equal messages.
+func ByUnit(res rules.Result) map[string]diag.List {
+	out := map[string]diag.List{}
+	for _, all := range failures(res) {
+		for _, f := range all {
+			if f.Unit != "" {
+				out[f.Unit] = append(out[f.Unit], message(f, f.At(), f.Message, f.Address))
+			}
+		}
+	}
+	return out
+}
+
+// The failures of a rule are separate messages if there are at most mostSeparate of them. A message
+// about more lists mostListed.
+const (
+	mostSeparate = 3
+	mostListed   = 20
+)
+
+// failures returns the failures that count, by rule, in the order of the first of each.
+func failures(res rules.Result) (out [][]*finding.Finding) {
+	at := map[string]int{}
 	for _, f := range res.Findings {
 		if !f.Counts() {
 			continue
 		}
-		at, about := f.At(), f.Address
-		if f.Unit != "" && f.Unit != f.Address {
-			about = f.Unit + " " + about
+		i, ok := at[f.Rule]
+		if !ok {
+			i = len(out)
+			at[f.Rule] = i
+			out = append(out, nil)
 		}
-		if about != "" {
-			about = " for " + about
-		}
-		if f.Level == finding.Error {
-			out = append(out, diag.Errorf(diag.CodeRulesFailed, &at, "Rule failed", "%s\n\nThe rule %q failed%s.", f.Message, f.Rule, about)...)
-			continue
-		}
-		summary := "Rule failed"
-		if f.Level == finding.Advice {
-			summary = "Advice of a rule"
-		}
-		out = append(out, diag.Warnf(diag.CodeRulesFailed, &at, summary, "%s\n\nThe rule %q failed%s.", f.Message, f.Rule, about)...)
+		out[i] = append(out[i], f)
 	}
-	return append(out, res.Diags...)
+	return out
+}
+
+// message returns the failure of a rule as a message. about is its subject; "" means none.
+func message(f *finding.Finding, at source.Range, text, about string) *diag.Message {
+	if about != "" {
+		about = " for " + about
+	}
+	const format = "%s\n\nThe rule %q failed%s."
+	switch f.Level {
+	case finding.Error:
+		return diag.Errorf(diag.CodeRulesFailed, &at, "Rule failed", format, text, f.Rule, about)[0]
+	case finding.Advice:
+		return diag.Warnf(diag.CodeRulesFailed, &at, "Advice of a rule", format, text, f.Rule, about)[0]
+	}
+	return diag.Warnf(diag.CodeRulesFailed, &at, "Rule failed", format, text, f.Rule, about)[0]
+}
+
+// list returns the failures of one rule as a list. A text that all have in common is before it.
+func list(all []*finding.Finding) string {
+	common := !slices.ContainsFunc(all, func(f *finding.Finding) bool { return f.Message != all[0].Message })
+	var b strings.Builder
+	if common {
+		b.WriteString(all[0].Message + "\n\n")
+	}
+	for _, f := range all[:min(len(all), mostListed)] {
+		b.WriteString("  - ")
+		if f.Unit != "" && f.Unit != f.Address {
+			b.WriteString(f.Unit + " ")
+		}
+		b.WriteString(f.Address)
+		if at := f.At(); at.Filename != "" && at != f.RuleAt {
+			fmt.Fprintf(&b, " (%s:%d)", at.Filename, at.Start.Line)
+		}
+		if !common {
+			b.WriteString(": " + strings.ReplaceAll(f.Message, "\n", "\n    "))
+		}
+		b.WriteString("\n")
+	}
+	if n := len(all) - mostListed; n > 0 {
+		fmt.Fprintf(&b, "  - and %d more; check lists all of them with -json\n", n)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -260,7 +260,7 @@ func (r *estateRun) nothing(ctx context.Context) int {
 		none = "Of the units in %s, none is one that the filters ask for."
 	}
 	r.Report.Tell(diag.Warnf(diag.CodeCLINoUnits, nil, "No units found", none, r.Dir))
-	if ds := r.keep(ctx, []*estate.Result{}); ds.HasErrors() {
+	if ds := r.keep(ctx, []*estate.Result{}, true); ds.HasErrors() {
 		return r.Fail(ds)
 	}
 	return r.written(nil)
@@ -299,10 +299,11 @@ func (r *estateRun) dispatch(ctx context.Context) int {
 		}
 		r.shown.summary.Plans(results)
 		if !r.checkRules(ctx, results) {
+			r.Report.Tell(r.keep(ctx, results, false))
 			r.end(results)
 			return 1
 		}
-		if ds := r.keep(ctx, results); ds.HasErrors() {
+		if ds := r.keep(ctx, results, true); ds.HasErrors() {
 			r.Report.Tell(ds)
 			r.end(results)
 			return 1
@@ -332,8 +333,8 @@ func (r *estateRun) since(ctx context.Context) diag.List {
 	return ds
 }
 
-// keep writes the files of a plan that the flags request.
-func (r *estateRun) keep(ctx context.Context, results []*estate.Result) diag.List {
+// keep writes the files of a plan that the flags request. Without save, it does not write the plan.
+func (r *estateRun) keep(ctx context.Context, results []*estate.Result, save bool) diag.List {
 	if r.name != "plan" || results == nil {
 		return nil
 	}
@@ -345,12 +346,16 @@ func (r *estateRun) keep(ctx context.Context, results []*estate.Result) diag.Lis
 	for _, res := range results {               // add the excluded units, which did not run
 		r.page.Note(ctx, r.estate, res)
 	}
+	if r.op.Drift {
+		units, read := r.acceptedDrift(results)
+		r.page.All = append(r.page.All, planning.AcceptedWarnings(&r.op, units, read)...)
+	}
 	about := r.about()
 	if r.f.HTML != "" || r.kept.File != "" {
 		about.Branch, about.Revision = r.revision(ctx)
 		about.Flags = shownFlags(r.words.Args)
 	}
-	if r.kept.Wanted() {
+	if save && r.kept.Wanted() {
 		ds = slices.Concat(ds, r.kept.Write(about, results, worst(results) == 0), r.kept.WriteEach(about, results))
 	}
 	return append(ds, r.page.Draw(r.estate, about, results)...)
@@ -469,7 +474,7 @@ type approver struct {
 }
 
 func (r approver) Deferred(u *estate.Unit, e *engine.Engine, p *plan.Plan) {
-	r.shown.summary.Folds.Add(u.Name, view.ShowCauses(view.Pieces(r.Report.Human.Style, p, project.NewSchemas(r.ctx, e), r.op.Reveal), r.op.Plan.Causes))
+	r.shown.summary.Folds.Add(u.Name, view.ShowCauses(r.Report.Human.Style, view.Pieces(r.Report.Human.Style, p, project.NewSchemas(r.ctx, e), r.op.Reveal), r.op.Plan.Causes))
 }
 
 func (r approver) Approve(wave []*estate.Result) bool { return r.askWave(wave) }

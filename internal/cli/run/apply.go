@@ -165,18 +165,22 @@ func (r *estateRun) end(results []*estate.Result) int {
 
 // accepted reports the drift that the list of accepted drift contains.
 func (r *estateRun) accepted(results []*estate.Result) {
-	if !r.op.Drift {
-		return
+	if r.op.Drift {
+		units, read := r.acceptedDrift(results)
+		r.Report.Tell(planning.ReportAccepted(r.Call, &r.op, units, read))
 	}
-	var units []planning.UnitDrift
-	read := func(plan.Acceptance) bool { return r.whole && !r.op.Limited() && r.op.Plan.Accept.Dir == "" }
+}
+
+// acceptedDrift returns the accepted drift of units, and the last argument of planning.ReportAccepted.
+func (r *estateRun) acceptedDrift(results []*estate.Result) (units []planning.UnitDrift, read func(plan.Acceptance) bool) {
+	read = func(plan.Acceptance) bool { return r.whole && !r.op.Limited() && r.op.Plan.Accept.Dir == "" }
 	for _, res := range results {
 		if res.Status == estate.Failed || res.Status == estate.EarlyExit {
 			read = nil
 		}
 		units = append(units, planning.UnitDrift{Unit: res.Unit.Name, Drift: res.Accepted})
 	}
-	r.Report.Tell(planning.ReportAccepted(r.Call, &r.op, units, read))
+	return units, read
 }
 
 // written writes the report files and returns the exit status.

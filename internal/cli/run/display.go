@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/terrace-iac/terrace/internal/cli/report"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/estate"
 )
 
 // A display prints the progress and the result of a run over units.
@@ -21,6 +23,26 @@ type display struct {
 	live    *view.Live // nil unless the output is a terminal
 	summary *unitview.Summary
 	repeats repeats
+	planned atomic.Int64 // units that were planned without a message
+}
+
+// mostPlanned is the number of units whose plans are reported while a plan is made, unless its length is
+// not limited. The summary counts all of them.
+const mostPlanned = 60
+
+// skips reports whether the line about the result of a unit is not printed, because a plan of many units
+// would fill the log. The first call that returns true also returns the line to print instead.
+func (d *display) skips(op estate.Op, res *estate.Result) (skip bool, instead string) {
+	if d.summary.Limit == 0 || op != estate.Plan || res.Status != estate.Succeeded || !d.log.Short() {
+		return false, ""
+	}
+	switch n := d.planned.Add(1); {
+	case n <= mostPlanned:
+		return false, ""
+	case n == mostPlanned+1:
+		return true, "Further units are listed here only if they fail. --all-changes lists all of them.\n"
+	}
+	return true, ""
 }
 
 // newDisplay returns a display whose log prints nothing yet.

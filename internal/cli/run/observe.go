@@ -203,7 +203,7 @@ func (t *reporter) planned(ctx context.Context, u *estate.Unit, e *engine.Engine
 		if plain == nil || t.Report.Human.Style != (view.Style{Names: t.Report.Names}) || t.reveal {
 			plain = view.Pieces(t.Report.Human.Style, p, sc, t.reveal)
 		}
-		t.shown.summary.Folds.Add(u.Name, view.ShowCauses(plain, t.causes))
+		t.shown.summary.Folds.Add(u.Name, view.ShowCauses(t.Report.Human.Style, plain, t.causes))
 	}
 	if t.causes {
 		t.shown.summary.Folds.AddOrigins(u.Name, view.Origins(p))
@@ -233,7 +233,15 @@ func (t *reporter) ended(res *estate.Result) {
 	if len(ds) > 0 {
 		t.tellUnit(res, ds)
 	}
-	t.line("info", res.Unit.Name, unitview.Sentence(t.op, res, t.destroy))
+	text := unitview.Sentence(t.op, res, t.destroy)
+	if skip, instead := t.shown.skips(t.op, res); skip {
+		if t.shown.log.Shows("info") {
+			t.Report.Human.AboveStatus(instead)
+			telemetry.Log(t.Report.Context, "info", t.Report.Redactor.Text(text), res.Unit.Name)
+		}
+		return
+	}
+	t.line("info", res.Unit.Name, text)
 }
 
 // tellUnit prints messages of a unit, with the source text that they refer to.

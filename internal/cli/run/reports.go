@@ -23,8 +23,8 @@ func (r *estateRun) errorText(res *estate.Result) string {
 	}
 	inUnit, inModule := unitview.SplitByOrigin(res, r.Report.Redactor.List(res.Diags.Errors()))
 	codes := r.Report.Options.ShowCodes
-	_ = (&diag.Printer{Set: r.estate.Sources(), Names: r.Report.Names, Codes: codes}).Print(&b, inUnit)
-	_ = (&diag.Printer{Set: res.Set, Names: r.Report.Names, Codes: codes}).Print(&b, inModule)
+	_ = (&diag.Printer{Set: r.estate.Sources(), Relative: r.Report.Relative, Names: r.Report.Names, Codes: codes}).Print(&b, inUnit)
+	_ = (&diag.Printer{Set: res.Set, Relative: r.Report.Relative, Names: r.Report.Names, Codes: codes}).Print(&b, inModule)
 	return strings.TrimSpace(b.String())
 }
 

@@ -2,15 +2,19 @@ package run
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/planpage"
 	"github.com/terrace-iac/terrace/internal/cli/rulecheck"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/lang/subject"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/source"
 )
 
 // ruled are the rules of a run, with the parts of plans that they need. Without rules, it stores
@@ -76,8 +80,42 @@ func (r *estateRun) checkRules(ctx context.Context, results []*estate.Result) bo
 	if r.f.On != "" {
 		ds = r.takeSaved(ctx, results)
 	}
-	res, more := r.ruled.rules.Estate(ctx, r.estate, r.ruled.plans)
-	ds = slices.Concat(ds, more, rulecheck.Messages(res))
-	r.tellEstate(ds)
-	return !ds.HasErrors()
+	res, more := r.ruled.rules.Estate(ctx, r.estate, r.ruled.plans, nil)
+	failed := rulecheck.Messages(res)
+	set := r.ruleSources(failed)
+	r.page.Rules = planpage.Rules{Set: set, All: failed, Of: map[string]diag.List{}}
+	of := rulecheck.ByUnit(res)
+	for _, x := range results {
+		r.page.Rules.Of[x.Unit.Name] = of[r.ruled.rules.UnitName(r.estate, x.Unit)]
+	}
+	r.tellEstate(append(ds, more...))
+	if len(failed) > 0 {
+		r.Report.AsideWith(set, failed)
+	}
+	return !slices.Concat(ds, more, failed).HasErrors()
+}
+
+// ruleSources returns the files of messages about rules: those of the estate, and those of modules, which
+// the estate does not contain.
+func (r *estateRun) ruleSources(ds diag.List) *source.Set {
+	set := &source.Set{}
+	set.Include(r.estate.Sources())
+	set.Include(r.Report.Set)
+	for _, m := range ds {
+		if m.At == nil || set.File(m.At.Filename) != nil {
+			continue
+		}
+		name := m.At.Filename
+		path := r.Path(filepath.FromSlash(name))
+		if set.Adopt(name, r.estate.Sources(), path); set.File(name) != nil {
+			continue
+		}
+		if !strings.HasSuffix(name, ".tf") && !strings.HasSuffix(name, ".tofu") {
+			continue // a file with variables may contain secrets
+		}
+		if text, err := r.Files.Whole(path); err == nil {
+			set.Add(&source.File{Path: name, Bytes: text})
+		}
+	}
+	return set
 }

@@ -125,11 +125,11 @@ func Pieces(c *command.Call, about estate.SavedRun, u *estate.SavedUnit, reveal 
 		if p == nil || err != nil {
 			return nil, err
 		}
-		return view.ShowCauses(view.Pieces(c.Report.Human.Style, p, nil, true), false), nil
+		return view.ShowCauses(view.Style{}, view.Pieces(c.Report.Human.Style, p, nil, true), false), nil
 	}
 	var pieces []view.Piece
 	err := ReadNote(u, TextNote, &pieces)
-	return view.ShowCauses(pieces, about.Causes), err
+	return view.ShowCauses(view.Style{}, pieces, about.Causes), err
 }
 
 // WriteJSON writes the JSON form of a saved plan: an object with a document for each unit, or

@@ -1,6 +1,7 @@
 package unitfiles
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -14,9 +15,9 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/source"
-	"github.com/terrace-iac/terrace/unit"
 	"github.com/terrace-iac/terrace/unit/migrate"
 )
 
@@ -59,11 +60,8 @@ written.`,
 	}
 }
 
-// A planner plans the migration of units. others are the units that may share files with them.
-type planner func(ctx context.Context, env unit.Env, units, others []string) (*migrate.Plan, error)
-
 // preparing returns the Prepare function of a migration.
-func preparing(plan planner) func() (flag.Flags, command.Run) {
+func preparing(plan migrate.Planner) func() (flag.Flags, command.Run) {
 	return func() (flag.Flags, command.Run) {
 		f, diff, write := &unitflags.Flags{}, false, false
 		fs := flag.Flags{flag.Bool(&diff, "diff", "Show what changes."), flag.Bool(&write, "write", "Write the changes.")}.WithTwoDashesShown()
@@ -77,7 +75,7 @@ func preparing(plan planner) func() (flag.Flags, command.Run) {
 	}
 }
 
-func runMigration(ctx context.Context, c *command.Call, f *unitflags.Flags, planned planner, diff, write bool) int {
+func runMigration(ctx context.Context, c *command.Call, f *unitflags.Flags, planned migrate.Planner, diff, write bool) int {
 	o, ds := units.Options(c, f, "render", nil, nil)
 	if ds.HasErrors() {
 		return c.Fail(ds)
@@ -90,7 +88,7 @@ func runMigration(ctx context.Context, c *command.Call, f *unitflags.Flags, plan
 	if len(units) == 0 {
 		return c.Fail(diag.Errorf(diag.CodeCLINoUnit, nil, "No unit", "There is no unit file to migrate."))
 	}
-	plan, ds := migrateAmong(ctx, planned, o.UnitEnv(c.Dir), units, roots)
+	plan, ds := migrate.Among(ctx, planned, o.UnitEnv(c.Dir), units, roots, discovery.Files)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
@@ -167,62 +165,6 @@ func unitsToMigrate(c *command.Call, paths []string) (units, roots []string, ds 
 	return units, roots, nil
 }
 
-// migrateAmong plans the migration of units, considering other units in roots. If a shared
-// file is outside of roots, units elsewhere may use it too. In this case, it also searches the
-// directory that contains the file and the units.
-func migrateAmong(ctx context.Context, planned planner, env unit.Env, units, roots []string) (*migrate.Plan, diag.List) {
-	asked := make(map[string]bool, len(units))
-	for _, u := range units {
-		asked[u] = true
-	}
-	for {
-		var others []string
-		for _, root := range roots {
-			found, ds := discovery.Files(root)
-			if ds.HasErrors() {
-				return nil, ds
-			}
-			others = append(others, slices.DeleteFunc(found, func(p string) bool { return asked[p] })...)
-		}
-		plan, err := planned(ctx, env, units, others)
-		if err != nil {
-			return nil, diag.Errorf(diag.CodeCLIInterrupted, nil, "Migration was interrupted", "Nothing was written: %s.", err)
-		}
-		grown := len(roots)
-		for _, c := range plan.Changes {
-			if asked[c.Path] || slices.ContainsFunc(roots, func(r string) bool { return isWithin(r, c.Path) }) {
-				continue
-			}
-			root := commonFolder(append(slices.Clone(units), c.Path))
-			if root == filepath.Dir(root) {
-				return nil, diag.Errorf(diag.CodeCLISharedFile, nil, "Shared file far away", "The file %s would be rewritten, and only the root of the file system holds it together with the units. Which other units use it is not known, so nothing is rewritten.", c.Path)
-			}
-			roots = append(roots, root)
-			break
-		}
-		if len(roots) == grown {
-			return plan, nil
-		}
-	}
-}
-
-// isWithin reports whether a path is inside a directory.
-func isWithin(dir, path string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
-}
-
-// commonFolder returns the deepest directory that contains all of the files.
-func commonFolder(paths []string) string {
-	dir := filepath.Dir(paths[0])
-	for _, p := range paths[1:] {
-		for !isWithin(dir, p) {
-			dir = filepath.Dir(dir)
-		}
-	}
-	return dir
-}
-
 // repository returns the root of the git repository that contains a path, or the directory of
 // the path if there is none.
 func repository(path string) string {
@@ -230,14 +172,7 @@ func repository(path string) string {
 	if project.IsDir(path) != nil {
 		own = filepath.Dir(path)
 	}
-	for dir := own; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
-			return dir
-		}
-		if dir == filepath.Dir(dir) {
-			return own
-		}
-	}
+	return cmp.Or(git.Root(own), own)
 }
 
 // showMigrated reports the changes made or planned, and the files left unchanged, with

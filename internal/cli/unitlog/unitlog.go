@@ -97,6 +97,9 @@ func (l *Log) painted(unit, text string) string {
 // Shows reports whether lines of a level are shown.
 func (l *Log) Shows(level string) bool { return slices.Index(Levels(), level) <= l.level }
 
+// Short reports whether the lines have the short format, which --log-format does not select.
+func (l *Log) Short() bool { return l.format == "" }
+
 // Lines formats text about a unit. It returns "" if the level is not shown.
 func (l *Log) Lines(level, unit, text string) string {
 	if !l.Shows(level) {

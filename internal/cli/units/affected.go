@@ -43,14 +43,23 @@ func ShownIn(c *command.Call, r *revision.Revision) func(file string) string {
 // CompareRevisions returns the units that differ in value between two revisions, and the text of
 // the files for messages. It runs programs with o.Machine.Run.
 func CompareRevisions(ctx context.Context, c *command.Call, o estate.Options, pair *revision.Pair) ([]*affected.Unit, *source.Set, diag.List) {
-	base := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Base.Rename, Show: ShownIn(c, pair.Base)}}, dir: pair.Base.Dir, overlay: &stacks.Overlay{}}
-	head := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Head.Rename, Show: ShownIn(c, pair.Head)}}, dir: pair.Head.Dir, overlay: &stacks.Overlay{}}
-	if plugins, ds := c.Directory.Plugins(); !ds.HasErrors() {
-		head.r.Schemas = func(ctx context.Context, dir string, required map[addr.Provider][]config.Constraint) func(addr.Provider) *schema.Provider {
-			return plugins.In(c.Directory.In(pair.Head.Rename(dir), c.Env, nil)).KeptSchemas(ctx, required)
-		}
-	}
+	base := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Base.Rename, Show: ShownIn(c, pair.Base)}}, dir: pair.Base.Dir, overlay: &stacks.Overlay{}, name: pair.Base.Name}
+	head := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Head.Rename, Show: ShownIn(c, pair.Head)}}, dir: pair.Head.Dir, overlay: &stacks.Overlay{}, name: pair.Head.Name}
+	head.r.Schemas = KeptSchemas(c, pair.Head.Rename)
 	return compare(ctx, c, o, base, head)
+}
+
+// KeptSchemas returns the schemas that earlier commands have kept for the providers that are installed
+// in the working directories of units. rename returns the directory of a unit in the working tree. The
+// result is nil if there are none.
+func KeptSchemas(c *command.Call, rename func(dir string) string) estate.ProviderSchemas {
+	plugins, ds := c.Directory.Plugins()
+	if ds.HasErrors() {
+		return nil
+	}
+	return func(ctx context.Context, dir string, required map[addr.Provider][]config.Constraint) func(addr.Provider) *schema.Provider {
+		return plugins.In(c.Directory.In(rename(dir), c.Env, nil)).KeptSchemas(ctx, required)
+	}
 }
 
 // CompareFiles returns the units below a directory that differ in value if files have other texts.
@@ -71,6 +80,7 @@ type compared struct {
 	r       affected.Revision
 	dir     string
 	overlay *stacks.Overlay
+	name    string // of the revision; "" for files without one
 }
 
 func compare(ctx context.Context, c *command.Call, o estate.Options, both ...compared) ([]*affected.Unit, *source.Set, diag.List) {
@@ -87,12 +97,43 @@ func compare(ctx context.Context, c *command.Call, o estate.Options, both ...com
 			return nil, e.Sources(), diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The comparison was interrupted.")
 		}
 		if ds.HasErrors() {
-			return nil, e.Sources(), ds.Errors()
+			set, ds := ofRevision(side, e.Sources(), ds.Errors())
+			return nil, set, ds
 		}
 		both[i].r.Estate = e
 	}
 	all, ds := affected.Estates(ctx, both[0].r, both[1].r)
 	return all, both[1].r.Estate.Sources(), ds
+}
+
+// ofRevision returns messages about the files of a revision with the paths that are shown, which are those
+// of the working tree, and with the name of the revision. The set contains the files by these paths.
+func ofRevision(side compared, files *source.Set, ds diag.List) (*source.Set, diag.List) {
+	rename := side.r.Rename
+	if rename == nil || side.name == "" || side.name == revision.WorkingTree {
+		return files, ds
+	}
+	set := &source.Set{}
+	at := func(x *source.Range) *source.Range {
+		if x == nil {
+			return nil
+		}
+		n := *x
+		n.Filename = rename(x.Filename)
+		set.Adopt(n.Filename, files, x.Filename)
+		return &n
+	}
+	out := make(diag.List, len(ds))
+	for i, m := range ds {
+		n := *m // other callers have the message too
+		n.At, n.Context, n.Detail, n.Notes = at(m.At), at(m.Context), rename(m.Detail), nil
+		for _, note := range m.Notes {
+			n.Notes = append(n.Notes, diag.Note{Text: rename(note.Text), At: at(note.At)})
+		}
+		n.Notes = append(n.Notes, diag.Note{Text: "This is about the revision " + side.name + "."})
+		out[i] = &n
+	}
+	return set, out
 }
 
 // differing returns the function that finds units for filters such as affected=main.

@@ -35,6 +35,7 @@ func Ended(span *telemetry.Span, code int) {
 
 // Open opens the units that a command is about, within a telemetry span.
 func Open(ctx context.Context, c *command.Call, o estate.Options) (*estate.Estate, diag.List) {
+	c.Report.Units = true
 	name := "runner_pool_discovery"
 	if c.Command.Name == "find" || c.Command.Name == "list" {
 		name = c.Command.Name + "_discover"

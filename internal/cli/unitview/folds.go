@@ -22,7 +22,7 @@ import (
 // Folds collects the changes of many plans. Its methods may be called concurrently.
 type Folds struct {
 	mu   sync.Mutex
-	all  map[view.Piece]*folded
+	all  map[foldKey]*folded
 	unit map[string][]*folded // changes of each unit, in the order of its plan
 
 	origins map[string][]view.Origin // of the changes of each unit
@@ -46,16 +46,25 @@ func (x *folded) text() string {
 
 // keyOf returns the part of a change by which equal changes are found: the head if there is
 // one, and otherwise the text.
-func keyOf(p view.Piece) view.Piece {
-	if p.Head != "" {
-		p.Text = ""
+func keyOf(p view.Piece) foldKey {
+	k := foldKey{p.Kind, p.Op, p.Type, p.Head, p.Head != ""}
+	if p.Head == "" {
+		k.text = p.Text
 	}
-	return p
+	return k
+}
+
+// foldKey identifies changes that are printed once.
+type foldKey struct {
+	kind      view.PieceKind
+	op        plan.Op
+	typ, text string
+	short     bool // text is the head
 }
 
 // NewFolds returns empty Folds.
 func NewFolds() *Folds {
-	return &Folds{all: map[view.Piece]*folded{}, unit: map[string][]*folded{}, origins: map[string][]view.Origin{}}
+	return &Folds{all: map[foldKey]*folded{}, unit: map[string][]*folded{}, origins: map[string][]view.Origin{}}
 }
 
 // AddOrigins sets the origins of the changes of a unit.

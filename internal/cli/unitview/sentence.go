@@ -43,6 +43,8 @@ func Sentence(op estate.Op, res *estate.Result, destroying bool) string {
 		return "deferred: " + res.Deferred[0].String()
 	case !res.Changes:
 		return "no changes"
+	case n == plan.Counts{} && res.Drift > 0:
+		text = view.Numbered(res.Drift, "object") + " changed outside"
 	case n != plan.Counts{} || len(res.Deferred) == 0:
 		text = "plan: " + strings.TrimSuffix(view.Summary(n), ".")
 	}

@@ -65,6 +65,15 @@ func (s *Summary) Plans(results []*estate.Result) {
 	switch {
 	case Changes(results):
 		s.Report.Human.Say("\n")
+		drift := 0
+		for _, res := range results {
+			drift += res.Drift
+		}
+		if drift > 0 {
+			s.Report.Human.Strong("Drift:")
+			s.Report.Human.Say(" " + view.Numbered(drift, "object") + " changed outside of the configuration.\n" + changing(results) + "\n")
+			break
+		}
 		s.Report.Human.Strong("Plan:")
 		s.Report.Human.Say(" " + view.Summary(plan.Counts(total(results))) + "\n" + changing(results) + "\n")
 	case NothingToDo(results):

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,61 +74,68 @@ func (v *planView) forcing(causes []plan.Cause) {
 	}
 }
 
-// causeMark is the first byte of a line with a cause, if causes are marked; see Pieces.
-const causeMark = "\x1f"
-
-// causeLine writes a line with a cause.
+// causeLine writes a line with a cause. If causes are apart, it records the cause of the next line.
 func (p *printer) causeLine(indent int, text string) {
-	if p.marks {
-		p.str(causeMark)
+	if p.lines != nil {
+		_ = p.Flush() // a write to a buffer cannot fail
+		p.causes = append(p.causes, LineCause{Line: p.lines.n, Indent: indent, Text: text})
+		return
 	}
 	p.indent(indent)
 	p.dressed(gray, "  # "+text)
 	p.str("\n")
 }
 
-// ShowCauses returns pieces with the lines that name causes, or without them.
-func ShowCauses(pieces []Piece, show bool) []Piece {
+// A LineCause is the cause of a line in the text of a change.
+type LineCause struct {
+	Line   int    `json:"line"`             // from 0
+	Indent int    `json:"indent,omitempty"` // the level of indentation of the line with the cause
+	Text   string `json:"text"`
+}
+
+// ShowCauses returns pieces whose texts contain the lines that name causes, or that have no causes.
+func ShowCauses(style Style, pieces []Piece, show bool) []Piece {
 	out := slices.Clone(pieces)
 	for i := range out {
-		out[i].Text, out[i].Head = ShownCauses(out[i].Text, show), ShownCauses(out[i].Head, show)
+		if show {
+			out[i].Text = WithCauses(style, out[i].Text, out[i].Causes)
+		}
+		out[i].Causes = nil
 	}
 	return out
 }
 
-// ShownCauses returns the text of a piece with the lines that name causes, or without them.
-func ShownCauses(text string, show bool) string {
-	if show || !strings.Contains(text, causeMark) {
-		return strings.ReplaceAll(text, causeMark, "")
+// WithCauses returns the text of a piece with a line above each line that has a cause.
+func WithCauses(style Style, text string, causes []LineCause) string {
+	if len(causes) == 0 {
+		return text
 	}
-	text, _ = SplitCauses(text)
-	return text
-}
-
-// A LineCause is the cause of a line in the text of a change.
-type LineCause struct {
-	Line int // from 0
-	Text string
-}
-
-// SplitCauses returns the text of a piece without the lines that name causes, and the causes of the
-// other lines.
-func SplitCauses(text string) (string, []LineCause) {
-	if !strings.Contains(text, causeMark) {
-		return text, nil
-	}
-	var b strings.Builder
-	var out []LineCause
+	var b bytes.Buffer
+	p := newPrinter(&b, style)
 	n := 0
 	for line := range strings.Lines(text) {
-		if cause, ok := strings.CutPrefix(line, causeMark); ok {
-			out = append(out, LineCause{n, strings.TrimPrefix(strings.TrimSpace(cause), "# ")})
-			continue
+		for ; len(causes) > 0 && causes[0].Line <= n; causes = causes[1:] {
+			p.causeLine(causes[0].Indent, causes[0].Text)
 		}
-		b.WriteString(line)
+		p.str(line)
 		n++
 	}
-	return b.String(), out
+	for _, c := range causes {
+		p.causeLine(c.Indent, c.Text)
+	}
+	_ = p.Flush() // a write to a buffer cannot fail
+	return b.String()
+}
+
+// lineCounter is a buffer that counts lines.
+type lineCounter struct {
+	text bytes.Buffer
+	n    int
+}
+
+func (c *lineCounter) Write(text []byte) (int, error) {
+	c.n += bytes.Count(text, []byte("\n"))
+	return c.text.Write(text)
 }
 
 // causeTexts contains the texts of causes by path.

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"bytes"
 	"io"
 	"strings"
 
@@ -19,6 +18,8 @@ type Piece struct {
 	// that differ only in details that do not change. It is set if the change only moves an
 	// object.
 	Head string `json:"head,omitempty"`
+	// Causes are the causes of lines of Text, in the order of the lines. WithCauses adds them.
+	Causes []LineCause `json:"causes,omitempty"`
 }
 
 // PieceKind is the kind of a piece.
@@ -32,19 +33,17 @@ const (
 )
 
 // Pieces returns the changes of a plan, in the order in which Plan prints them. It hides
-// sensitive values unless reveal is set. Lines with causes are marked, so that they are not to be
-// printed: ShowCauses and SplitCauses remove the marks.
+// sensitive values unless reveal is set. The texts do not contain the lines that name causes.
 func Pieces(style Style, p *plan.Plan, schemas Schemas, reveal bool) []Piece {
-	var b bytes.Buffer
+	var b lineCounter
 	v := &planView{printer: newPrinter(&b, style), plan: p, schemas: schemas, d: differ{reveal: reveal}}
-	v.marks = true
 	var out []Piece
 	take := func(kind PieceKind, op plan.Op, typ string) {
 		_ = v.Flush() // a write to a buffer cannot fail
-		if b.Len() > 0 {
-			out = append(out, Piece{Kind: kind, Op: op, Type: typ, Text: b.String()})
+		if b.text.Len() > 0 {
+			out = append(out, Piece{Kind: kind, Op: op, Type: typ, Text: b.text.String(), Causes: v.causes})
 		}
-		b.Reset()
+		b, v.causes = lineCounter{}, nil
 	}
 	for c, n := range v.drifted() {
 		v.driftChange(c, n)

@@ -37,15 +37,20 @@ type printer struct {
 	width int
 	names diag.Names
 	bare  map[string]string // cache of bareName
-	marks bool              // lines with causes begin with causeMark
+
+	// lines counts the lines of a text whose causes are in the list causes. nil writes causes into
+	// the text.
+	lines  *lineCounter
+	causes []LineCause
 }
 
 func newPrinter(w io.Writer, style Style) *printer {
 	size := 64 << 10
-	if _, memory := w.(*bytes.Buffer); memory {
+	lines, counts := w.(*lineCounter)
+	if _, memory := w.(*bytes.Buffer); memory || counts {
 		size = 2 << 10 // a flush to memory is cheap
 	}
-	return &printer{bufio.NewWriterSize(w, size), style.Color, style.Width, style.Names, make(map[string]string), false}
+	return &printer{Writer: bufio.NewWriterSize(w, size), color: style.Color, width: style.Width, names: style.Names, bare: make(map[string]string), lines: lines}
 }
 
 // sentences writes strings that together are sentences for people, which begin after at columns

@@ -170,6 +170,7 @@ type Result struct {
 	Counts   plan.Counts          `json:"counts"`
 	Reads    plan.Reads           `json:"reads"`
 	Changes  bool                 `json:"changes,omitempty"`
+	Drift    int                  `json:"drift,omitempty"`
 	Deferred []report.Deferral    `json:"deferred,omitempty"`
 	Accepted []plan.AcceptedDrift `json:"accepted,omitempty"`
 	Code     int                  `json:"code,omitempty"`
@@ -177,14 +178,14 @@ type Result struct {
 
 // ResultOf returns the serializable part of a result.
 func ResultOf(r *report.Result) *Result {
-	return &Result{r.Status, r.Reason, r.Cause, r.Message, r.Started, r.Ended, r.Counts, r.Reads, r.Changes, r.Deferred, r.Accepted, r.Code}
+	return &Result{r.Status, r.Reason, r.Cause, r.Message, r.Started, r.Ended, r.Counts, r.Reads, r.Changes, r.Drift, r.Deferred, r.Accepted, r.Code}
 }
 
 // Fill copies r to into. ended is the end of the turn by the engine's clock. Only the duration
 // comes from the worker, since the clocks of workers may be wrong.
 func (r *Result) Fill(into *report.Result, ended time.Time) {
 	into.Status, into.Reason, into.Cause, into.Message, into.Code = r.Status, r.Reason, r.Cause, r.Message, r.Code
-	into.Counts, into.Reads, into.Changes, into.Deferred, into.Accepted = r.Counts, r.Reads, r.Changes, r.Deferred, r.Accepted
+	into.Counts, into.Reads, into.Changes, into.Drift, into.Deferred, into.Accepted = r.Counts, r.Reads, r.Changes, r.Drift, r.Deferred, r.Accepted
 	if !ended.IsZero() && r.Ended.After(r.Started) {
 		into.Started, into.Ended = ended.Add(r.Started.Sub(r.Ended)), ended
 	}

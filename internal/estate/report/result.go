@@ -32,6 +32,7 @@ type Result struct {
 	Counts  plan.Counts
 	Reads   plan.Reads
 	Changes bool // the plan contains changes
+	Drift   int  // objects that changed outside of the configuration, in a refresh-only plan; otherwise 0
 	// Accepted is the drift that the list of accepted drift contains.
 	Accepted []plan.AcceptedDrift
 	// Deferred contains the parts that cannot be planned before other units are applied.

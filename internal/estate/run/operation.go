@@ -366,6 +366,7 @@ func (w *operationWork) outputs(p *plan.Plan) cty.Value {
 // notePlan records the unit's plan in the result. by encrypts the plan if it is saved.
 func (w *operationWork) notePlan(p *plan.Plan, by sealing.Sealer) {
 	w.res.Plan, w.res.Changes, w.res.Deferred, w.res.Counts, w.res.Reads = p, p.HasChanges(), w.waits.deferrals(p), p.Counts(), p.Reads
+	w.res.Drift = drifted(p)
 	if w.o.Saving != nil {
 		w.o.Saving.Take(w.Unit.Name, w.digest(), by, p)
 	}
@@ -405,4 +406,17 @@ func (w *operationWork) made(p *plan.Plan) cty.Value {
 // digest returns a digest of the unit's configuration.
 func (w *operationWork) digest() string {
 	return w.digests.Pure(w.at.dir.Parsed, func() string { return saved.Digest(w.module.engine.Tree()) })
+}
+
+// drifted returns the number of objects that a refresh-only plan shows as changed.
+func drifted(p *plan.Plan) (n int) {
+	if p.Mode&plan.RefreshOnly == 0 {
+		return 0
+	}
+	for _, c := range plan.Shown(p.Drift) {
+		if c.Op != plan.NoOp {
+			n++
+		}
+	}
+	return n
 }

@@ -79,6 +79,9 @@ type Finding struct {
 	RuleAt  source.Range  // the declaration of the rule; zero for built-in lint
 	Waived  string        // the reason of a recorded exception; "" if there is none
 	Fix     []Edit        // the edits that mend the finding; nil unless exactly one fix exists
+	// Rewrite is true if `check -fix` mends the finding, and Fix is nil because the edits are in
+	// several files.
+	Rewrite bool
 }
 
 // Edit replaces a range of a file by a text. A range whose start is its end inserts the text.

@@ -141,7 +141,7 @@ func JSON(w io.Writer, r *Report) error {
 	for i, f := range r.Findings {
 		x := jsonFinding{
 			Rule: f.Rule, Level: f.Level.String(), Verdict: f.Verdict.String(), Message: f.Message, Unit: f.Unit, Address: f.Address, Path: f.Path,
-			SetAt: rangeOf(f.SetAt), Defined: rangeOf(f.Defined), RuleAt: rangeOf(f.RuleAt), Waived: f.Waived, Fixable: len(f.Fix) > 0, Fingerprint: r.Prints[i],
+			SetAt: rangeOf(f.SetAt), Defined: rangeOf(f.Defined), RuleAt: rangeOf(f.RuleAt), Waived: f.Waived, Fixable: len(f.Fix) > 0 || f.Rewrite, Fingerprint: r.Prints[i],
 		}
 		if x.SetAt != nil {
 			x.Layer = f.Layer.String()

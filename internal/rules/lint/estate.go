@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/rules/finding"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
@@ -68,6 +70,7 @@ type unitFacts struct {
 	files  []*facts // the unit's file, then the *.hcl files that it reads
 	source *unit.Setting
 	edges  []unit.Edge
+	over   []unit.Overridden
 	mod    *Module // nil if the module is not part of the estate, or not on this machine
 	module []*finding.Finding
 	ds     diag.List
@@ -87,6 +90,9 @@ func (l *Linter) unit(ctx context.Context, e *estate.Estate, u *discovery.Unit) 
 		return out
 	}
 	out.source, out.edges = cfg.Source, cfg.Edges
+	if l.On[OverriddenValue] {
+		out.over = e.Overridden(ctx, u)
+	}
 	paths := []string{u.Path}
 	for _, path := range slices.Sorted(slices.Values(cfg.Files)) {
 		if path != u.Path && strings.HasSuffix(path, ".hcl") {
@@ -174,6 +180,9 @@ func (s *estateLint) ofUnit(u *unitFacts) (out []*finding.Finding) {
 			report(UnpinnedModule, "terraform", "source", *u.source.At, "", why)
 		}
 	}
+	for _, o := range u.over {
+		report(OverriddenValue, "", o.Path, o.At, "", fmt.Sprintf("A later layer replaces %s.", o.Path))
+	}
 	if len(u.files) == 0 || u.files[0].body == nil || s.shared[u.files[0].path] {
 		return out
 	}
@@ -244,9 +253,10 @@ func (s *estateLint) outputs() (out []*finding.Finding) {
 	return out
 }
 
-// includes returns the include blocks that can be import blocks: those that migrate.Imports
+// includes returns the include blocks that can be import blocks: those that RewriteIncludes
 // rewrites, because every unit that they affect renders as before.
 func (s *estateLint) includes(ctx context.Context, env unit.Env) (out []*finding.Finding, ds diag.List) {
+	l := s.l
 	byPath := map[string]*unitFacts{}
 	var paths []string
 	for _, u := range s.units {
@@ -258,9 +268,9 @@ func (s *estateLint) includes(ctx context.Context, env unit.Env) (out []*finding
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	plan, err := migrate.Imports(ctx, env, paths, nil)
-	if err != nil {
-		return nil, diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The check was interrupted.")
+	plan, ds := RewriteIncludes(ctx, env, l.Root, paths)
+	if ds.HasErrors() {
+		return nil, ds
 	}
 	for _, change := range plan.Changes {
 		u := byPath[change.Path]
@@ -269,12 +279,18 @@ func (s *estateLint) includes(ctx context.Context, env unit.Env) (out []*finding
 		}
 		for _, b := range u.files[0].body.Blocks {
 			if b.Type == "include" {
-				out = append(out, s.l.selected([]*finding.Finding{{
+				out = append(out, l.selected([]*finding.Finding{{
 					Rule: IncludeAsImport, Level: rule(IncludeAsImport).Level, Verdict: finding.Fail, Unit: u.name, Address: subject(b), SetAt: b.DefRange(),
-					Message: "The include block can be an import block with the same result.",
+					Message: "The include block can be an import block with the same result.", Rewrite: true,
 				}}, u.files[:1])...)
 			}
 		}
 	}
 	return out, nil
+}
+
+// RewriteIncludes plans to rewrite the include blocks of unit files, where every unit of the
+// repository of root renders as before. Other units of the repository may use the same files.
+func RewriteIncludes(ctx context.Context, env unit.Env, root string, paths []string) (*migrate.Plan, diag.List) {
+	return migrate.Among(ctx, migrate.IncludeBlocks, env, paths, []string{cmp.Or(git.Root(root), root)}, discovery.Files)
 }

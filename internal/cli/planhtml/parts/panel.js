@@ -173,12 +173,12 @@ function messageView(m) {
   return make("pre", { class: "message " + (m.error ? "error" : "warning"), tabindex: "0", role: "group", "aria-label": m.error ? "Error" : "Warning" }, m.lines.map(text).join("\n"));
 }
 
-// warnings are the warnings of units, those of most units first. Equal ones are one.
-function warnings(found) {
+// merged are the errors or the warnings of units, those of most units first. Equal ones are one.
+function merged(found, error) {
   const by = new Map();
   for (const i of found) {
     for (const m of units[i].m || []) {
-      if (m.error) continue;
+      if (!!m.error !== error) continue;
       const key = m.lines.join();
       if (!by.has(key)) by.set(key, { m, of: [] });
       by.get(key).of.push(i);
@@ -186,8 +186,8 @@ function warnings(found) {
   }
   const all = [...by.values()].sort((a, b) => b.of.length - a.of.length || a.of[0] - b.of[0]);
   if (all.length === 0) return "";
-  const head = (w) => (w.m.lines.map(text).find((l) => l.trim()) || "").replace(/^Warning: /, "");
-  return section(`Warnings (${all.length})`, some(make("div"), all, 20, (w) => fold("change warning", [make("span", { class: "sign", "aria-hidden": "true" }, "!"), make("span", { class: "what" }, head(w)),
+  const head = (w) => (w.m.lines.map(text).find((l) => l.trim()) || "").replace(/^(Error|Warning): /, "");
+  return section(`${error ? "Errors" : "Warnings"} (${all.length})`, some(make("div"), all, 20, (w) => fold("change " + (error ? "error" : "warning"), [make("span", { class: "sign", "aria-hidden": "true" }, error ? "×" : "!"), make("span", { class: "what" }, head(w)),
     make("span", { class: "note" }, w.of.length > 1 ? `in ${w.of.length} units` : units[w.of[0]].n)], false, () => [messageView(w.m), gos(w.of)])));
 }
 
@@ -209,7 +209,7 @@ function estateView() {
   if (state.missing) out.push(make("p", { class: "message" }, "There is no unit ", make("bdi", {}, state.missing), " on this page."));
   out.push(make("p", { class: "summary" }, totals(found.map((i) => units[i])) + "."));
   for (const k of kinds.slice(0, 2)) out.push(troubles(k, found));
-  out.push(warnings(found));
+  out.push(merged(found, true), merged(found, false));
   const changes = alike();
   for (const s of changes) out.push(section(`${s.title} (${s.list.length})`, some(make("div"), s.list, 40, alikeView)));
   const waiting = found.filter((i) => units[i].w);
