@@ -112,7 +112,7 @@ func (o *unitOptions) open(ctx context.Context, c *command.Call, name string) (*
 		return nil, nil, ds
 	}
 	if !o.f.Many() {
-		e, u, more := estate.OpenUnit(ctx, eo, units.UnitPath(c, o.f), o.f.Module)
+		e, u, more := units.OpenUnit(ctx, c, eo, units.UnitPath(c, o.f), o.f.Module)
 		if ds = append(ds, more...); u == nil {
 			return e, nil, ds
 		}
@@ -235,7 +235,7 @@ func runMove(ctx context.Context, c *command.Call, o *unitOptions) int {
 	}
 	var e *estate.Estate
 	for i, dir := range dirs {
-		opened, u, more := estate.OpenUnit(ctx, eo, dir, "")
+		opened, u, more := units.OpenUnit(ctx, c, eo, dir, "")
 		defer opened.Close(ctx)
 		if ds = append(ds, more...); more.HasErrors() || u == nil {
 			return units.FailWith(c, opened, ds)

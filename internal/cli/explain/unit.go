@@ -39,7 +39,7 @@ func InUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitf
 		return c.Fail(about)
 	}
 	eo.Tolerant = true
-	e, u, ds := estate.OpenUnit(ctx, eo, units.UnitPath(c, f), f.Module)
+	e, u, ds := units.OpenUnit(ctx, c, eo, units.UnitPath(c, f), f.Module)
 	if ds.HasErrors() {
 		return units.FailWith(c, e, ds)
 	}

@@ -55,7 +55,7 @@ func runInfo(ctx context.Context, c *command.Call, f *unitflags.Flags, binary st
 		list = slices.DeleteFunc(slices.Clone(e.Found.Units), func(u *estate.Unit) bool { return u.Broken != nil })
 	} else {
 		var u *estate.Unit
-		if e, u, ds = estate.OpenUnit(ctx, o, units.UnitPath(c, f), f.Module); u != nil {
+		if e, u, ds = units.OpenUnit(ctx, c, o, units.UnitPath(c, f), f.Module); u != nil {
 			list = append(list, u)
 		}
 	}

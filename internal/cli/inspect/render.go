@@ -89,7 +89,7 @@ func runRender(ctx context.Context, c *command.Call, ro *renderOptions) int {
 		}
 		return code
 	}
-	e, u, ds := estate.OpenUnit(ctx, o, units.UnitPath(c, f), f.Module)
+	e, u, ds := units.OpenUnit(ctx, c, o, units.UnitPath(c, f), f.Module)
 	if ds.HasErrors() {
 		return units.FailWith(c, e, ds)
 	}

@@ -138,7 +138,7 @@ func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 	if more.HasErrors() {
 		return nil, nil, c.Fail(more)
 	}
-	e, u, more := estate.OpenUnit(ctx, o, path, f.Module)
+	e, u, more := units.OpenUnit(ctx, c, o, path, f.Module)
 	if ds = append(ds, more...); ds.HasErrors() {
 		return e, nil, units.FailWith(c, e, ds)
 	}

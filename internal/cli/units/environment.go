@@ -46,6 +46,7 @@ func holdsEnvironment(c *command.Call) bool {
 // Chosen returns the file or directory of the unit that a command is about. It fails if the
 // directory has several environment files and the flags select none.
 func Chosen(ctx context.Context, c *command.Call, o estate.Options, f *unitflags.Flags) (path string, ds diag.List) {
+	c.Report.Units = true
 	if f.Config != "" {
 		return c.Path(f.Config), nil
 	}

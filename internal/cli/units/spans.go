@@ -48,3 +48,9 @@ func Open(ctx context.Context, c *command.Call, o estate.Options) (*estate.Estat
 	span.End()
 	return e, ds
 }
+
+// OpenUnit opens the estate of one unit; see estate.OpenUnit.
+func OpenUnit(ctx context.Context, c *command.Call, o estate.Options, path, module string) (*estate.Estate, *estate.Unit, diag.List) {
+	c.Report.Units = true
+	return estate.OpenUnit(ctx, o, path, module)
+}
