@@ -52,7 +52,7 @@ func (e *Engine) Outline(ctx context.Context, o OutlineOptions) (*Outlined, diag
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	oo := &outliner.Options{Rename: o.Rename, Moved: o.Moved, Schema: schemas, Given: outliner.Inputs(o.Explain.Unit), Inputs: o.Inputs}
+	oo := &outliner.Options{Rename: o.Rename, Moved: o.Moved, Schema: schemas, Given: outliner.Inputs(o.Explain.Unit), Inputs: o.Inputs, Shared: e.outlined}
 	oo.Text = func(at source.Range) []byte {
 		for _, set := range []*source.Set{e.o.Set, o.Explain.UnitSet} {
 			if set == nil {

@@ -881,6 +881,9 @@ func (x *explained) syntax(f *syntax.File, e *syntax.Expr) hcl.Expression {
 		return e.Expression
 	}
 	at := e.At()
+	if e.Kind == syntax.Reference { // most of the expressions, so that most files are not parsed again
+		return &hclsyntax.ScopeTraversalExpr{Traversal: e.Ref, SrcRange: at}
+	}
 	parsed := x.texts[f.Path]
 	if parsed == nil && f.Src != nil {
 		if strings.HasSuffix(f.Path, ".json") {

@@ -42,24 +42,43 @@ type Options struct {
 	Inputs map[string]*outline.Part
 	// Schema returns the schema of a provider, or nil if it is not available.
 	Schema func(addr.Provider) *schema.Provider
+	// Shared caches the expressions of the module tree for other outlines. nil means no cache.
+	Shared *Shared
 }
 
-// input returns the part of Inputs at a path in a root variable if it is unknown, or nil.
-func (o *Options) input(name string, path []cty.Value) *outline.Part {
+// input returns the fingerprint of an unknown part of a root variable from Inputs, and the reasons
+// for which it is unknown. The part may consist of several of Inputs. ok is false if there are none.
+func (o *Options) input(name string, path []cty.Value) (print outline.Print, why []string, ok bool) {
 	if len(o.Inputs) == 0 {
-		return nil
+		return print, nil, false
 	}
 	text := keyPath(name)
 	for _, s := range path {
 		if s.Type() != cty.String {
-			return nil
+			return print, nil, false
 		}
 		text += keyPath(s.AsString())
 	}
-	if part := o.Inputs[text]; part != nil && part.Unknown && !part.Fixed {
-		return part
+	if part := o.Inputs[text]; part != nil {
+		return part.Print, part.Why, part.Unknown && !part.Fixed
 	}
-	return nil
+	var parts []*outline.Part
+	for at, part := range o.Inputs {
+		if rest, below := strings.CutPrefix(at, text); below && (rest[0] == '.' || rest[0] == '[') {
+			if part.Fixed {
+				return print, nil, false
+			}
+			parts = append(parts, part)
+			ok = ok || part.Unknown
+		}
+	}
+	slices.SortFunc(parts, func(a, b *outline.Part) int { return strings.Compare(a.Path, b.Path) })
+	d := newDigest("inputs").number(len(parts))
+	for _, part := range parts {
+		d.text(part.Path[len(text):]).print(part.Print)
+		why = append(why, part.Why...)
+	}
+	return d.sum(), why, ok
 }
 
 func (o *Options) address(d *eval.Desired) string {
@@ -309,7 +328,7 @@ func (c collector) instance(d *eval.Desired, some bool) *outline.Object {
 		out.Was = now
 	}
 	out.Of = strings.TrimSuffix(out.Addr, d.Key().String())
-	out.Parts = p.arguments(d)
+	out.Parts = slices.Clone(p.arguments(d))
 	f := moduleFrame(d.Resource.Mod)
 	if s := repetition(cfg.Repeat); s != nil && some {
 		out.Parts = append(out.Parts, outline.Part{Path: " " + s.Name, Print: p.expr(f, s.Expr, nil), Unknown: true, At: s.Range})
@@ -418,8 +437,24 @@ func sortedRefs(refs []hcl.Traversal) []string {
 	return out
 }
 
-// arguments returns the parts of an instance that its provider receives.
+// arguments returns the parts of an instance that its provider receives. The caller must not modify
+// them.
 func (p *printer) arguments(d *eval.Desired) []outline.Part {
+	if kept, ok := p.bodies[d]; ok {
+		p.becauseOf(kept.why)
+		return kept.parts
+	}
+	outer := p.why
+	p.why = nil
+	out := p.argumentsOnce(d)
+	p.bodies[d] = printedBody{slices.Clip(out), p.why}
+	why := p.why
+	p.why = outer
+	p.becauseOf(why)
+	return p.bodies[d].parts
+}
+
+func (p *printer) argumentsOnce(d *eval.Desired) []outline.Part {
 	cfg := d.Resource.Config()
 	var b *schema.Block
 	if s := p.o.schemaOf(d.Resource.Provider(), cfg.Addr.Mode, cfg.Addr.Type); s != nil {
