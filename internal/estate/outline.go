@@ -147,13 +147,7 @@ func (o *UnitOutline) Move(head *UnitOutline) diag.List {
 	if head.engine == nil || o.again == nil {
 		return nil
 	}
-	var all []addr.Instance
-	for _, x := range o.Objects {
-		if x.Kind == outline.Resource {
-			all = append(all, x.Instance)
-		}
-	}
-	moves := head.engine.MovedFrom(head.Outlined, all)
+	moves := head.engine.MovedFrom(head.Outlined, o.Outlined)
 	if len(moves) == 0 {
 		return nil
 	}

@@ -88,6 +88,28 @@ func (o *Options) address(d *eval.Desired) string {
 	return d.Addr().String()
 }
 
+// inModule is a resource that no module contains. The moves of its instances are those of a module.
+const inModule = "terrace_module"
+
+// ModuleInstance returns the address of an instance that moves exactly if a module instance does.
+func ModuleInstance(m addr.ModuleInstance) addr.Instance {
+	return addr.Instance{Module: m, Resource: addr.Resource{Type: inModule, Name: inModule}}
+}
+
+// module returns the address to which a module instance moves.
+func (o *Options) module(m addr.ModuleInstance) addr.ModuleInstance {
+	if o.Moved == nil || m == "" {
+		return m
+	}
+	return o.Moved(ModuleInstance(m)).Module
+}
+
+// call returns the address to which a module call moves.
+func (o *Options) call(m addr.ModuleInstance, name string) string {
+	parent, last, _ := o.module(m.Child(name, addr.Key{})).Parent()
+	return string(parent.Child(last.Name, addr.Key{}))
+}
+
 // Of prepares the outline of the evaluation ev, which must use Phase and eval.Options.Estimating.
 func Of(t *demand.Task, ev *eval.Evaluator, o *Options) *Evaluation {
 	return &Evaluation{ev, newPrinter(t, o)}
@@ -221,9 +243,9 @@ func (c collector) add(o *outline.Object) {
 func (c collector) module(m *eval.Module) {
 	p, cfg := c.p, m.Node.Config
 	f := moduleFrame(m)
-	prefix := ""
-	if m.Addr != "" {
-		prefix = string(m.Addr) + "."
+	prefix := "" // after moves
+	if at := p.o.module(m.Addr); at != "" {
+		prefix = string(at) + "."
 	}
 	for _, r := range m.Resources() {
 		in, ok := r.Instances(p.t)
@@ -284,7 +306,10 @@ func (p *printer) providerSchema(a addr.Provider) *schema.Block {
 // call adds a module call and the objects of the called module.
 func (c collector) call(m *eval.Module, call *eval.Call) {
 	p, cfg := c.p, call.Config()
-	out := &outline.Object{Kind: outline.Call, Addr: call.Addr(), At: cfg.At}
+	out := &outline.Object{Kind: outline.Call, Addr: p.o.call(m.Addr, cfg.Name), Instance: ModuleInstance(m.Addr.Child(cfg.Name, addr.Key{})), At: cfg.At}
+	if now := call.Addr(); now != out.Addr {
+		out.Was = now
+	}
 	f := moduleFrame(m)
 	for name, s := range map[string]*config.Setting{" source": cfg.Source, " version": cfg.Version} {
 		if s != nil {
@@ -308,7 +333,7 @@ func (c collector) call(m *eval.Module, call *eval.Call) {
 			p.once(l2{call, "unknown"}, func() outline.Print {
 				s := repetition(cfg.Repeat)
 				if s != nil {
-					c.add(&outline.Object{Kind: outline.Call, Addr: call.Addr() + " instances", At: cfg.At, Parts: []outline.Part{{Path: " " + s.Name, Print: p.expr(moduleFrame(m), s.Expr, nil), Unknown: true, At: s.Range}}})
+					c.add(&outline.Object{Kind: outline.Call, Addr: out.Addr + " instances", At: cfg.At, Parts: []outline.Part{{Path: " " + s.Name, Print: p.expr(moduleFrame(m), s.Expr, nil), Unknown: true, At: s.Range}}})
 				}
 				return outline.Print{}
 			})
@@ -548,7 +573,7 @@ func (o *Options) walk(root *eval.Module, f func(prefix string, m *config.Module
 	root.Node.Walk(func(n *config.Node) {
 		prefix := ""
 		if n.Path != "" {
-			prefix = string(n.Path) + "."
+			prefix = string(o.module(addr.ModuleInstance(n.Path)).Static()) + "."
 		}
 		f(prefix, n.Config)
 	})
