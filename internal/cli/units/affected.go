@@ -82,7 +82,7 @@ type compared struct {
 	r       affected.Revision
 	dir     string
 	overlay *stacks.Overlay
-	name    string // of the revision; "" for files without one
+	name    string            // of the revision; "" for files without one
 	texts   map[string][]byte // replace files on disk, by absolute path
 }
 

@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"path/filepath"
 	"strings"
@@ -14,7 +13,8 @@ const mostTexts = 200
 // the root top, by absolute path, as a checkout would write them. ok is false if the two differ in
 // more than the texts of at most mostTexts files: one of them has files or directories that the other
 // lacks, or a file changed its type. ok is also false if there are symbolic links, since a file then
-// has several paths. Files that git ignores do not count.
+// has several paths, and if the index marks files as unchanged or as not checked out. Files that git
+// ignores do not count.
 func (r Repo) TextsOf(ctx context.Context, top, commit string) (texts map[string][]byte, ok bool, err error) {
 	if r.Answers.areGiven() {
 		return nil, false, nil
@@ -25,9 +25,16 @@ func (r Repo) TextsOf(ctx context.Context, top, commit string) (texts map[string
 	if err != nil || more != "" {
 		return nil, false, err
 	}
-	all, err := r.bytes(ctx, "ls-files", "--stage", "-z")
-	if err != nil || bytes.HasPrefix(all, []byte("120000 ")) || bytes.Contains(all, []byte("\x00120000 ")) {
+	all, err := r.Run(ctx, "ls-files", "--stage", "-v", "-z")
+	if err != nil {
 		return nil, false, err
+	}
+	for entry := range strings.SplitSeq(strings.TrimSuffix(all, "\x00"), "\x00") {
+		// The form is "TAG MODE ID STAGE\tNAME". H is the tag of files that are neither ignored by
+		// "git diff" nor missing from a sparse checkout.
+		if tag, mode, _ := strings.Cut(entry, " "); tag != "H" && entry != "" || strings.HasPrefix(mode, "120000 ") {
+			return nil, false, nil
+		}
 	}
 	out, err := r.Run(ctx, "diff", "--raw", "-z", "--no-renames", "--no-abbrev", "--no-ext-diff", "--ignore-submodules=none", commit, "--")
 	if err != nil {
