@@ -21,6 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/lang/eval"
 	"github.com/terrace-iac/terrace/internal/lang/module"
+	"github.com/terrace-iac/terrace/internal/lang/outliner"
 	"github.com/terrace-iac/terrace/internal/provider/builtin"
 	"github.com/terrace-iac/terrace/internal/provider/manager"
 	"github.com/terrace-iac/terrace/plan"
@@ -203,6 +204,7 @@ type builtTree struct {
 	ds   diag.List
 	// compiled is for evaluations of several engines. nil means that one engine uses the tree.
 	compiled *eval.Compiled
+	outlined *outliner.Shared // like compiled, for outlines
 }
 
 // build builds the module tree of an engine. If the tree is the same for all engines of s, it
@@ -222,7 +224,7 @@ func (s *Sources) build(ctx context.Context, dir string, o module.Options) built
 	}
 	got, err := s.trees.Do(ctx, key, func() (builtTree, bool) {
 		b := alone()
-		b.compiled = &eval.Compiled{Shared: true}
+		b.compiled, b.outlined = &eval.Compiled{Shared: true}, &outliner.Shared{}
 		return b, !slices.ContainsFunc(b.ds, module.Missing)
 	})
 	if err != nil || !got.tree.Constant {

@@ -22,6 +22,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lang/eval"
 	"github.com/terrace-iac/terrace/internal/lang/module"
+	"github.com/terrace-iac/terrace/internal/lang/outliner"
 	"github.com/terrace-iac/terrace/internal/net/fetch"
 	"github.com/terrace-iac/terrace/internal/plan/accepted"
 	"github.com/terrace-iac/terrace/internal/plan/apply"
@@ -48,6 +49,7 @@ type Engine struct {
 	// compiled is the preprocessed tree, which the evaluations without state of all engines with
 	// this tree share. nil means that no other engine uses the tree.
 	compiled *eval.Compiled
+	outlined *outliner.Shared // like compiled, for outlines
 	pool     *manager.Pool
 
 	requiring sync.Once
@@ -82,7 +84,7 @@ func Open(ctx context.Context, o Options) (*Engine, diag.List) {
 		r.Dir = at.Dir
 	}
 	built := o.Sources.build(ctx, e.rootDir(), e.moduleOptions(ctx, manifest, o.Value))
-	e.tree, e.compiled = built.tree, built.compiled
+	e.tree, e.compiled, e.outlined = built.tree, built.compiled, built.outlined
 	return e, append(ds, built.ds...)
 }
 

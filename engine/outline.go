@@ -52,7 +52,7 @@ func (e *Engine) Outline(ctx context.Context, o OutlineOptions) (*Outlined, diag
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	oo := &outliner.Options{Rename: o.Rename, Moved: o.Moved, Schema: schemas, Given: outliner.Inputs(o.Explain.Unit), Inputs: o.Inputs}
+	oo := &outliner.Options{Rename: o.Rename, Moved: o.Moved, Schema: schemas, Given: outliner.Inputs(o.Explain.Unit), Inputs: o.Inputs, Shared: e.outlined}
 	oo.Text = func(at source.Range) []byte {
 		for _, set := range []*source.Set{e.o.Set, o.Explain.UnitSet} {
 			if set == nil {
@@ -74,12 +74,28 @@ func (e *Engine) Outline(ctx context.Context, o OutlineOptions) (*Outlined, diag
 // Collect computes the outline.
 func (x *Outlined) Collect() { x.Outline = x.evaluation.Outline() }
 
-// MovedFrom returns the new addresses of those instances that moved blocks in the configuration
-// move, and of those that move because count was added to their block or removed from it.
-func (e *Engine) MovedFrom(x *Outlined, instances []addr.Instance) map[addr.Instance]addr.Instance {
-	d := state.New().Edit()
-	for _, a := range instances {
-		d.Apply(state.Change{Object: addr.Object{Instance: a}, New: &state.Object{JSON: []byte("{}")}})
+// MovedFrom returns the new addresses of those instances of another revision that moved blocks in the
+// configuration move, and of those that move because count was added to their block or removed from
+// it. The result includes the placeholders of module instances; see outline.Object.Instance.
+func (e *Engine) MovedFrom(x, other *Outlined) map[addr.Instance]addr.Instance {
+	d, seen := state.New().Edit(), map[addr.Instance]bool{}
+	add := func(a addr.Instance) {
+		if !seen[a] {
+			seen[a] = true
+			d.Apply(state.Change{Object: addr.Object{Instance: a}, New: &state.Object{JSON: []byte("{}")}})
+		}
+	}
+	for _, o := range other.Objects {
+		if o.Kind != outline.Resource && o.Kind != outline.Call {
+			continue
+		}
+		add(o.Instance)
+		for m := o.Instance.Module; m != ""; m, _, _ = m.Parent() {
+			add(outliner.ModuleInstance(m))
+		}
+	}
+	if len(seen) == 0 {
+		return nil
 	}
 	moved, ds := refactoring.Apply(e.tree, x.explainer.Eval.ModuleOptions(), d.Freeze())
 	if ds.HasErrors() {

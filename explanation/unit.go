@@ -65,19 +65,20 @@ type ExprPart struct {
 
 // A Stop is a definition or block on a way.
 type Stop struct {
-	Kind     Kind
-	Text     string
-	At       source.Range
-	Layer    *source.Layer
-	In       Scope          // scope of Expr
-	Expr     hcl.Expression // the expression; nil for the header of a block
-	Of       hcl.Expression // the whole definition if Expr is an element of it; nil means Expr
-	Value    cty.Value      // value of the requested part, if it is known here; or NilVal
-	Path     hcl.Traversal  // with Value: path of the part
-	Whole    bool           // a whole block is requested
-	Names    bool           // the expression names files, which are not secret
-	Bare     bool           // the line is not shown, because it also contains other values
-	Output   *UnitOutput    // the output at which a Dependency ends
-	Replaces []Way          // ways to the overridden definitions
-	With     []Way          // ways to other definitions that contribute to the value
+	Kind  Kind
+	Text  string
+	At    source.Range
+	Layer *source.Layer
+	In    Scope          // scope of Expr
+	Expr  hcl.Expression // the expression; nil for the header of a block
+	// Of returns the whole definition if Expr is an element of it. nil means Expr.
+	Of       func() hcl.Expression
+	Value    cty.Value     // value of the requested part, if it is known here; or NilVal
+	Path     hcl.Traversal // with Value: path of the part
+	Whole    bool          // a whole block is requested
+	Names    bool          // the expression names files, which are not secret
+	Bare     bool          // the line is not shown, because it also contains other values
+	Output   *UnitOutput   // the output at which a Dependency ends
+	Replaces []Way         // ways to the overridden definitions
+	With     []Way         // ways to other definitions that contribute to the value
 }

@@ -34,11 +34,11 @@ type Object struct {
 	Addr string // address, after moves
 	Was  string // address before moves; "" if it is the same
 	Of   string // address of a resource without the key of the instance
-	// Instance is the address of a resource instance before moves, and Repeat the argument that
-	// repeats its block: count, for_each or "".
+	// Instance is the address of a resource instance before moves. For a module call, it is the address
+	// of a placeholder that moves as the called module does.
 	Instance addr.Instance
-	Repeat   string
-	Some     bool // it represents all instances, because their number is unknown
+	Repeat   string // the argument that repeats the block of a resource: count, for_each or ""
+	Some     bool   // it represents all instances, because their number is unknown
 	At       source.Range
 	Parts    []Part   // sorted by path
 	Why      []string // why parts of it are unknown, sorted

@@ -413,18 +413,20 @@ func (w *walker) walk(n node, path hcl.Traversal) (way explanation.Way, ok bool)
 	case *aliasNode:
 		return w.walk(n.whole, path)
 	case *exprNode:
-		stop := w.stop(n, w.kind, w.label+pathText(path))
-		all := stop.Expr
+		whole, text := n, w.label+pathText(path)
 		for len(path) > 0 { // to the item itself, if it is written in the text
 			in := itemAt(n.x, path[0])
 			if in == nil {
 				break
 			}
 			n = &exprNode{e: n.e, x: in}
-			text := stop.Text
-			path, stop = path[1:], w.stop(n, w.kind, text)
+			path = path[1:]
 		}
-		stop.Path, stop.Of = path, all
+		stop := w.stop(n, w.kind, text)
+		stop.Path = path
+		if whole != n {
+			stop.Of = func() hcl.Expression { return w.stop(whole, w.kind, text).Expr }
+		}
 		return explanation.Way{Stops: []explanation.Stop{stop}, Next: &explanation.ExprPart{In: stop.In, Expr: stop.Expr, Path: path}}, true
 	case *converted:
 		return w.walk(n.n, path)
@@ -881,6 +883,9 @@ func (x *explained) syntax(f *syntax.File, e *syntax.Expr) hcl.Expression {
 		return e.Expression
 	}
 	at := e.At()
+	if e.Kind == syntax.Reference { // most of the expressions, so that most files are not parsed again
+		return &hclsyntax.ScopeTraversalExpr{Traversal: e.Ref, SrcRange: at}
+	}
 	parsed := x.texts[f.Path]
 	if parsed == nil && f.Src != nil {
 		if strings.HasSuffix(f.Path, ".json") {

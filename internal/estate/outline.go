@@ -147,13 +147,7 @@ func (o *UnitOutline) Move(head *UnitOutline) diag.List {
 	if head.engine == nil || o.again == nil {
 		return nil
 	}
-	var all []addr.Instance
-	for _, x := range o.Objects {
-		if x.Kind == outline.Resource {
-			all = append(all, x.Instance)
-		}
-	}
-	moves := head.engine.MovedFrom(head.Outlined, all)
+	moves := head.engine.MovedFrom(head.Outlined, o.Outlined)
 	if len(moves) == 0 {
 		return nil
 	}
@@ -236,6 +230,8 @@ func (x *Outlines) unit(ctx context.Context, u *discovery.Unit) *UnitOutline {
 		out.unknown = d.Parts[0].Print
 	} else if !m.Whole {
 		c.out = append(c.out, c.unknown("module", "files that a hook or an unknown value writes are not known before a run"))
+	} else { // so that it may change if it is unknown in the other revision
+		c.out = append(c.out, &outline.Object{Kind: outline.Unit, Addr: "module", At: c.at(nil), Parts: []outline.Part{{Path: " content", Print: c.p.Text("module", "known"), Fixed: true, At: c.at(nil)}}})
 	}
 	out.Own = c.out
 	out.Content, out.Sensitive = c.content(ctx, m)

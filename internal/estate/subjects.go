@@ -56,7 +56,7 @@ func (e *Estate) Subjects(wants func(subject.Kind, string) bool, show func(strin
 type UnitSubjects struct {
 	Name string               // with the prefix
 	Meta map[string]cty.Value // facts about the unit
-	All  []*subject.Subject   // nil after Release
+	All  []*subject.Subject
 	// Explain returns the explanation of the value at an address, or nil if there is none. The first
 	// call evaluates the unit again. It must not be called concurrently.
 	Explain func(address string) *explanation.Explanation
@@ -64,8 +64,8 @@ type UnitSubjects struct {
 	diags   diag.List
 }
 
-// Release frees the subjects. Other units may still read the outputs.
-func (u *UnitSubjects) Release() { u.All = nil }
+// Release frees everything except the outputs, which other units may read.
+func (u *UnitSubjects) Release() { u.All, u.Meta, u.Explain = nil, nil, nil }
 
 // Of returns the subjects of a unit. A unit with errors has none.
 func (x *Subjects) Of(ctx context.Context, u *discovery.Unit) (*UnitSubjects, diag.List) {

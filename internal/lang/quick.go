@@ -2,6 +2,7 @@ package lang
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -275,7 +276,7 @@ func quickCall(x *hclsyntax.FunctionCallExpr, in *evaluation) (cty.Value, bool) 
 	}
 	params, more := f.Params(), f.VarParam()
 	if takesExpressions(params, more) {
-		return asHCL(x, in)
+		return quickAttempt(x, in)
 	}
 	if len(x.Args) < len(params) || len(x.Args) > len(params) && more == nil {
 		return cty.DynamicVal, false
@@ -287,6 +288,21 @@ func quickCall(x *hclsyntax.FunctionCallExpr, in *evaluation) (cty.Value, bool) 
 		}
 	}
 	return call(f, args)
+}
+
+// quickAttempt computes a call of try() or can() whose first argument is a known value. HCL evaluates
+// other calls.
+func quickAttempt(x *hclsyntax.FunctionCallExpr, in *evaluation) (cty.Value, bool) {
+	name := strings.TrimPrefix(x.Name, "core::")
+	if name == "try" && len(x.Args) > 0 || name == "can" && len(x.Args) == 1 {
+		if v, ok := quick(x.Args[0], in); ok && v.IsWhollyKnown() && !v.ContainsMarked() {
+			if name == "can" {
+				return cty.True, true
+			}
+			return v, true
+		}
+	}
+	return asHCL(x, in)
 }
 
 // call calls a function.

@@ -43,14 +43,21 @@ func (k *Kept) Whole(path string) ([]byte, error) { return k.read(path, Whole) }
 // Given is like the function Given, with this cache.
 func (k *Kept) Given(path string) ([]byte, error) { return k.read(path, Given) }
 
+// Replacement returns the text that replaces a file on disk. ok is false if there is none. k may be
+// nil.
+func (k *Kept) Replacement(path string) (text []byte, ok bool) {
+	if k == nil || k.Replace == nil {
+		return nil, false
+	}
+	return k.Replace(filepath.Clean(path))
+}
+
 func (k *Kept) read(path string, read func(string) ([]byte, error)) ([]byte, error) {
 	if k == nil {
 		return read(path)
 	}
-	if k.Replace != nil {
-		if text, ok := k.Replace(filepath.Clean(path)); ok {
-			return text, nil
-		}
+	if text, ok := k.Replacement(path); ok {
+		return text, nil
 	}
 	f := k.file(path)
 	f.mu.Lock()

@@ -93,7 +93,8 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	}
 	trees := &estate.Worktrees{}
 	c.Interrupts.Removes(trees.Remove)
-	pair, ds := units.Revisions(ctx, c, trees, c.Dir, c.Args)
+	estates := overUnits(c, o, c.Dir)
+	pair, ds := units.Revisions(ctx, c, trees, c.Dir, c.Args, estates && !o.exec)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}

@@ -50,7 +50,7 @@ func compareDirectories(ctx context.Context, c *command.Call, o *options, pair *
 	if err := head.evaluate(ctx, c, nil); err.HasErrors() {
 		return err
 	}
-	if moves = head.Loaded.Engine.MovedFrom(head.Outlined, base.Instances()); len(moves) > 0 {
+	if moves = head.Loaded.Engine.MovedFrom(head.Outlined, base.Outlined); len(moves) > 0 {
 		if err := base.evaluate(ctx, c, func(a addr.Instance) addr.Instance {
 			if to, ok := moves[a]; ok {
 				return to

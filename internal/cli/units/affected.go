@@ -8,6 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
@@ -20,10 +21,11 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// Revisions opens the revisions that words name. The caller closes them.
-func Revisions(ctx context.Context, c *command.Call, trees *estate.Worktrees, dir string, words []string) (*revision.Pair, diag.List) {
+// Revisions opens the revisions that words name. The caller closes them. replace is that of
+// revision.Open; only CompareRevisions can use such revisions, and without running programs.
+func Revisions(ctx context.Context, c *command.Call, trees *estate.Worktrees, dir string, words []string, replace bool) (*revision.Pair, diag.List) {
 	repo := git.Repo{Dir: dir, Environ: c.Env, Exec: c.Run}
-	pair, err := revision.Open(ctx, repo, trees, dir, words)
+	pair, err := revision.Open(ctx, repo, trees, dir, words, replace)
 	if err != nil {
 		return nil, diag.Errorf(diag.CodeCLIRevision, nil, "Invalid revision", "The revisions cannot be compared: %s.", diag.Reason(err))
 	}
@@ -43,8 +45,8 @@ func ShownIn(c *command.Call, r *revision.Revision) func(file string) string {
 // CompareRevisions returns the units that differ in value between two revisions, and the text of
 // the files for messages. It runs programs with o.Machine.Run.
 func CompareRevisions(ctx context.Context, c *command.Call, o estate.Options, pair *revision.Pair) ([]*affected.Unit, *source.Set, diag.List) {
-	base := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Base.Rename, Show: ShownIn(c, pair.Base)}}, dir: pair.Base.Dir, overlay: &stacks.Overlay{}, name: pair.Base.Name}
-	head := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Head.Rename, Show: ShownIn(c, pair.Head)}}, dir: pair.Head.Dir, overlay: &stacks.Overlay{}, name: pair.Head.Name}
+	base := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Base.Rename, Show: ShownIn(c, pair.Base)}}, dir: pair.Base.Dir, overlay: &stacks.Overlay{}, name: pair.Base.Name, texts: pair.Base.Texts}
+	head := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Head.Rename, Show: ShownIn(c, pair.Head)}}, dir: pair.Head.Dir, overlay: &stacks.Overlay{}, name: pair.Head.Name, texts: pair.Head.Texts}
 	head.r.Schemas = KeptSchemas(c, pair.Head.Rename)
 	return compare(ctx, c, o, base, head)
 }
@@ -80,7 +82,21 @@ type compared struct {
 	r       affected.Revision
 	dir     string
 	overlay *stacks.Overlay
-	name    string // of the revision; "" for files without one
+	name    string            // of the revision; "" for files without one
+	texts   map[string][]byte // replace files on disk, by absolute path
+}
+
+// host returns the host of this side.
+func (x *compared) host(h estate.Host) estate.Host {
+	if x.texts != nil {
+		d := *h.Plugins.Directory
+		d.Files = &readfile.Kept{Replace: func(path string) ([]byte, bool) {
+			text, ok := x.texts[path]
+			return text, ok
+		}}
+		h.Plugins = h.Plugins.In(&d)
+	}
+	return h
 }
 
 func compare(ctx context.Context, c *command.Call, o estate.Options, both ...compared) ([]*affected.Unit, *source.Set, diag.List) {
@@ -91,6 +107,7 @@ func compare(ctx context.Context, c *command.Call, o estate.Options, both ...com
 		eo := o
 		eo.Discovery.Root, eo.Discovery.Overlay = side.dir, side.overlay
 		eo.Discovery.Whole, eo.Checking = true, true
+		eo.Host = side.host(o.Host)
 		e, ds := Open(ctx, c, eo)
 		defer e.Close(ctx)
 		if ctx.Err() != nil {
@@ -139,7 +156,7 @@ func ofRevision(side compared, files *source.Set, ds diag.List) (*source.Set, di
 // differing returns the function that finds units for filters such as affected=main.
 func differing(c *command.Call, o *estate.Options) func(ctx context.Context, base string) (map[string]bool, diag.List) {
 	return func(ctx context.Context, base string) (map[string]bool, diag.List) {
-		pair, ds := Revisions(ctx, c, o.Worktrees, o.Discovery.Root, []string{base})
+		pair, ds := Revisions(ctx, c, o.Worktrees, o.Discovery.Root, []string{base}, true)
 		if ds.HasErrors() {
 			return nil, ds
 		}

@@ -2,17 +2,23 @@ package affected_test
 
 import (
 	"context"
+	"fmt"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/internal/dev/testkit"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/affected"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/kinds"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -205,11 +211,38 @@ output "text" { value = trimspace(file("${path.module}/note.txt")) }
 // A comparison ends when its context does.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
-	dir := testkit.Files(t, units)
-	a, b := openRevision(t, dir, dir, unit.Machine{Now: time.Now}), openRevision(t, dir, dir, unit.Machine{Now: time.Now})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if all, ds := affected.Estates(ctx, a, b); len(all) > 0 || !ds.HasErrors() || ds[0].Summary != "Interrupted" {
-		t.Error(all, ds)
+	const units, last = 400, 20
+	text := "-- m/main.tf --\nvariable \"name\" {}\nvariable \"up\" { default = \"\" }\nresource \"terraform_data\" \"x\" {\n  input = [var.name, var.up]\n}\noutput \"id\" { value = terraform_data.x.id }\n"
+	for i := range units {
+		text += fmt.Sprintf("-- u%03d/terragrunt.hcl --\nterraform { source = \"../m\" }\n", i)
+		if i%4 > 0 {
+			text += fmt.Sprintf("dependency \"up\" { config_path = \"../u%03d\" }\ninputs = { name = \"NAME\", up = dependency.up.outputs.id }\n", i-1)
+		} else {
+			text += "inputs = { name = \"NAME\" }\n"
+		}
+	}
+	before, after := testkit.Files(t, text), testkit.Files(t, strings.ReplaceAll(text, "NAME", "other"))
+	for _, stop := range []int{0, 1, last} {
+		a, b := openRevision(t, before, after, unit.Machine{Now: time.Now}), openRevision(t, after, after, unit.Machine{Now: time.Now})
+		ctx, cancel := context.WithCancel(t.Context())
+		var evaluated atomic.Int64
+		b.Schemas = func(context.Context, string, map[addr.Provider][]config.Constraint) func(addr.Provider) *schema.Provider {
+			if int(evaluated.Add(1)) == stop {
+				cancel()
+			}
+			return nil
+		}
+		if stop == 0 {
+			cancel()
+		}
+		all, ds := affected.Estates(ctx, a, b)
+		cancel()
+		if len(all) > last || !ds.HasErrors() || ds[0].Summary != "Interrupted" {
+			t.Errorf("stopped after %d units: %d units, %v", stop, len(all), ds)
+		}
+		// Each worker may finish the unit that it evaluates, and units on which that depends.
+		if n, most := int(evaluated.Load()), stop+4*runtime.GOMAXPROCS(0); n > most || n < stop {
+			t.Errorf("stopped after %d units, but %d were evaluated; want at most %d", stop, n, most)
+		}
 	}
 }

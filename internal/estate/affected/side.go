@@ -31,16 +31,6 @@ type Side struct {
 	explained map[string]*explanation.Explanation // by address; nil means that there is none
 }
 
-// Instances returns the addresses of the resource instances.
-func (s *Side) Instances() (out []addr.Instance) {
-	for _, o := range s.Objects {
-		if o.Kind == outline.Resource {
-			out = append(out, o.Instance)
-		}
-	}
-	return out
-}
-
 // Compare returns the objects that differ between two revisions.
 func Compare(ctx context.Context, base, head *Side) []*Object {
 	return (&comparer{ctx: ctx, base: base, head: head}).compare()

@@ -62,7 +62,7 @@ func Init(env sys.Env, blocks []unit.ExtraArguments, locate func(name string) st
 
 func read(words []string, blocks []unit.ExtraArguments, locate func(name string) string, commands ...string) Extra {
 	var x Extra
-	r := newReader(&x, locate, slices.Contains(commands, "init"))
+	r := &reader{Extra: &x, locate: locate, init: slices.Contains(commands, "init")}
 	r.read(words)
 	for _, block := range blocks {
 		if !About(block, commands...) {
@@ -94,32 +94,37 @@ func About(block unit.ExtraArguments, commands ...string) bool {
 type reader struct {
 	*Extra
 	locate func(name string) string
-	flags  flag.Flags
+	init   bool          // the command is init
+	flags  flag.Flags    // set by declare when the first words are read, since most units have none
 	at     *source.Range // the block that is being read; nil means the environment
 
 	lock  flag.Lock
 	scope flag.Scope
 }
 
-// newReader returns a reader. init says that the command is init. The reader knows the flags that
-// a run over several units can apply to one of them.
-func newReader(x *Extra, locate func(name string) string, init bool) *reader {
-	r := &reader{Extra: x, locate: locate}
+// declare sets the flags that a run over several units can apply to one of them.
+func (r *reader) declare() {
+	x := r.Extra
 	r.flags = slices.Concat(
 		flag.Vars(&x.Vars), r.lock.Flags(), flag.Refresh(&x.plan, true), r.scope.Flags().Without("target-file", "exclude-file"),
 		flag.Flags{flag.Parallelism(&x.Calls)},
 	)
-	if init {
+	if r.init {
 		r.flags = append(r.flags, flag.BackendConfig(&x.Backend))
 	}
 	for _, name := range []string{"input", "no-color", "compact-warnings", "concise", "auto-approve"} { // the run itself has them
 		r.flags = append(r.flags, flag.Ignored(name, "", ""))
 	}
-	return r
 }
 
 // read parses words. Words after a -- are not available in a run over several units.
 func (r *reader) read(words []string) {
+	if len(words) == 0 {
+		return
+	}
+	if r.flags == nil {
+		r.declare()
+	}
 	var rest []string
 	if i := slices.Index(words, "--"); i >= 0 {
 		words, rest = words[:i], words[i:]

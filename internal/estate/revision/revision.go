@@ -1,9 +1,10 @@
 // Package revision gives access to two revisions of a directory: two commits, a commit and the
 // working tree, or two directories.
 //
-// Main types: Pair and Revision. The one rule: the user's working tree is never changed. A commit is
-// read from a worktree in the directory for temporary files, and paths in it are shown as those of
-// the repository.
+// Main types: Pair and Revision. The one rule: the user's working tree is never changed. If a commit
+// differs from the working tree in the texts of files only, the texts of the commit replace those of
+// the working tree in memory. Otherwise the commit is read from a worktree in the directory for
+// temporary files, and paths in it are shown as those of the repository.
 package revision
 
 import (
@@ -23,6 +24,9 @@ type Revision struct {
 	Name string // as shown: a commit, "the working tree" or a directory
 	Dir  string // absolute; it may not exist in this revision
 	ID   string // of the commit; "" for the working tree and for directories
+	// Texts contains the texts that replace files of the working tree, by absolute path. nil means
+	// that the revision is read from files alone.
+	Texts map[string][]byte
 
 	root string // root of the files
 	as   string // root of the files as it is shown: that of the repository
@@ -42,8 +46,9 @@ const WorkingTree = "the working tree"
 // Open opens the revisions that words name, for a directory: nothing (the merge base of HEAD with
 // the default branch, and the working tree), BASE, BASE..HEAD, BASE...HEAD, or two directories. BASE
 // alone is compared with the working tree. "..." compares with the merge base, and a missing HEAD
-// is the working tree.
-func Open(ctx context.Context, repo git.Repo, trees *git.Worktrees, dir string, words []string) (*Pair, error) {
+// is the working tree. replace allows that the texts of a commit replace those of the working tree;
+// see Revision.Texts.
+func Open(ctx context.Context, repo git.Repo, trees *git.Worktrees, dir string, words []string, replace bool) (*Pair, error) {
 	p := &Pair{repo: repo}
 	if len(words) == 2 {
 		for i, to := range []**Revision{&p.Base, &p.Head} {
@@ -89,11 +94,11 @@ func Open(ctx context.Context, repo git.Repo, trees *git.Worktrees, dir string, 
 		}
 		base = id
 	}
-	if p.Base, err = p.commit(ctx, trees, dir, base); err == nil {
+	if p.Base, err = p.commit(ctx, trees, dir, base, replace); err == nil {
 		if head == "" {
 			p.Head = &Revision{Name: WorkingTree, Dir: dir, root: top, as: top}
 		} else {
-			p.Head, err = p.commit(ctx, trees, dir, head)
+			p.Head, err = p.commit(ctx, trees, dir, head, replace)
 		}
 	}
 	if err != nil {
@@ -103,8 +108,9 @@ func Open(ctx context.Context, repo git.Repo, trees *git.Worktrees, dir string, 
 	return p, nil
 }
 
-// commit returns the revision of a commit, which is checked out in a worktree.
-func (p *Pair) commit(ctx context.Context, trees *git.Worktrees, dir, name string) (*Revision, error) {
+// commit returns the revision of a commit. It is checked out in a worktree unless replace is true
+// and the commit differs from the working tree in the texts of files only.
+func (p *Pair) commit(ctx context.Context, trees *git.Worktrees, dir, name string, replace bool) (*Revision, error) {
 	id, err := p.repo.Commit(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("there is no commit %s", name)
@@ -113,13 +119,22 @@ func (p *Pair) commit(ctx context.Context, trees *git.Worktrees, dir, name strin
 	if err != nil {
 		return nil, err
 	}
-	tree, err := p.checkouts.Add(ctx, p.repo, trees, p.top, id)
-	if err != nil {
-		return nil, err
-	}
 	shown := name
 	if name == id {
 		shown = id[:min(len(id), 12)]
+	}
+	if replace {
+		texts, ok, err := p.repo.TextsOf(ctx, p.top, id)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			return &Revision{Name: shown, Dir: dir, ID: id, Texts: texts, root: p.top, as: p.top}, nil
+		}
+	}
+	tree, err := p.checkouts.Add(ctx, p.repo, trees, p.top, id)
+	if err != nil {
+		return nil, err
 	}
 	return &Revision{Name: shown, Dir: filepath.Join(tree, rel), ID: id, root: tree, as: p.top}, nil
 }

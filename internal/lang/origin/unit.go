@@ -75,7 +75,7 @@ func (r *replay) stop(s *Stop) {
 		c.f = unitFrame(s.In)
 		whole := cursor{f: c.f, x: s.Expr}
 		if s.Of != nil {
-			whole.x = s.Of
+			whole.x = s.Of()
 		}
 		r.lines.shows(whole, &guarded{guard: guard{byName: true}}) // the line may contain other items than the requested one
 	}

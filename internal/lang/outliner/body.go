@@ -1,7 +1,6 @@
 package outliner
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 
@@ -25,20 +24,20 @@ const maxNested = 4
 // path of the body. Without a schema, nested blocks are lists, and arguments have the types of
 // their expressions.
 func (p *printer) body(f *frame, cfg *config.Module, body hcl.Body, s *schema.Block, path string) (out []outline.Part) {
-	attrs, _ := body.JustAttributes() // blocks are not an error here
-	for _, name := range slices.Sorted(maps.Keys(attrs)) {
+	in := p.o.Shared.body(cfg, body)
+	for _, name := range in.names {
 		var want *schema.Attribute
 		if s != nil {
 			want = s.Attributes[name]
 		}
-		out = p.argument(out, f, attrs[name].Expr, want, path+"."+name)
+		out = p.argument(out, f, in.attrs[name].Expr, want, path+"."+name)
 	}
-	for _, typ := range cfg.BlockTypes(body) {
+	for i, typ := range in.types {
 		var nested *schema.NestedBlock
 		if s != nil {
 			nested = s.Blocks[typ]
 		}
-		out = append(out, p.blocks(f, cfg, nestedBlocks(body, typ), nested, path+"."+typ)...)
+		out = append(out, p.blocks(f, cfg, in.blocks[i], nested, path+"."+typ)...)
 	}
 	return out
 }
@@ -121,13 +120,6 @@ func nestedBlocks(body hcl.Body, name string) hcl.Blocks {
 	return nil
 }
 
-func dynamicSchema() *hcl.BodySchema {
-	return &hcl.BodySchema{
-		Attributes: []hcl.AttributeSchema{{Name: "for_each"}, {Name: "iterator"}, {Name: "labels"}},
-		Blocks:     []hcl.BlockHeaderSchema{{Type: "content"}},
-	}
-}
-
 // blocks returns the parts of all nested blocks of one type.
 func (p *printer) blocks(f *frame, cfg *config.Module, all hcl.Blocks, s *schema.NestedBlock, path string) (out []outline.Part) {
 	var inner *schema.Block
@@ -186,13 +178,13 @@ func setOf(members [][]outline.Part, path string) outline.Part {
 // dynamic calls one for each block that a dynamic block creates. If their number is unknown, it
 // returns one part that represents all.
 func (p *printer) dynamic(f *frame, b *hcl.Block, path string, n *int, one func(*frame, hcl.Body, string, source.Range)) []outline.Part {
-	content, _, _ := b.Body.PartialContent(dynamicSchema()) // validation reports errors
-	each := content.Attributes["for_each"]
-	if each == nil || len(content.Blocks) == 0 {
+	args := p.o.Shared.body(f.mod.Node.Config, b.Body) // validation reports errors
+	each, body := args.attrs["for_each"], args.block("content")
+	if each == nil || body == nil {
 		return nil
 	}
 	name := b.Labels[0]
-	if it := content.Attributes["iterator"]; it != nil {
+	if it := args.attrs["iterator"]; it != nil {
 		name = hcl.ExprAsKeyword(it.Expr)
 	}
 	inside := func(key, value, known cty.Value) *frame {
@@ -203,7 +195,6 @@ func (p *printer) dynamic(f *frame, b *hcl.Block, path string, n *int, one func(
 		}
 		return &in
 	}
-	body := content.Blocks[0]
 	coll, ds := p.eval(f, each.Expr)
 	coll, marks := coll.Unmark()
 	if ds.HasErrors() || !coll.IsKnown() || coll.IsNull() || !coll.CanIterateElements() {

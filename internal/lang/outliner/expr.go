@@ -59,10 +59,13 @@ type loop struct {
 
 // A printer computes fingerprints in one task.
 type printer struct {
-	t     *demand.Task
-	o     *Options
-	memo  map[any]result // by what is computed once
-	depth int
+	t    *demand.Task
+	o    *Options
+	memo map[any]result // by what is computed once
+	// bodies contains the arguments of instances: they are part of the outline, and of the
+	// fingerprints of the values that refer to the instances.
+	bodies map[*eval.Desired]printedBody
+	depth  int
 	// exact is true if the last fingerprint is that of a value.
 	exact bool
 	// why contains the reasons for which values are unknown, since reasons was called.
@@ -75,8 +78,14 @@ type result struct {
 	why   []string
 }
 
+// A printedBody contains the parts of an instance, and the reasons for which they are unknown.
+type printedBody struct {
+	parts []outline.Part
+	why   []string
+}
+
 func newPrinter(t *demand.Task, o *Options) *printer {
-	return &printer{t: t, o: o, memo: map[any]result{}}
+	return &printer{t: t, o: o, memo: map[any]result{}, bodies: map[*eval.Desired]printedBody{}}
 }
 
 // reasons returns the reasons for which values are unknown, sorted, since the last call.
@@ -130,6 +139,9 @@ func (p *printer) eval(f *frame, x hcl.Expression) (cty.Value, diag.List) {
 	if f.scope == nil {
 		v, diags := x.Value(nil)
 		return v, diag.FromHCL(diags)
+	}
+	if n := p.o.Shared.node(x); n != nil {
+		x = n.compiled
 	}
 	return lang.Eval(p.t, f.scope, x, cty.DynamicPseudoType)
 }
@@ -294,15 +306,16 @@ func (p *printer) generic(f *frame, x hcl.Expression, path []step) outline.Print
 		}
 	}
 	d := newDigest("text").text(p.text(x)).text(pathText(path))
+	if n := p.o.Shared.node(x); n != nil {
+		for _, ref := range n.refs {
+			d.print(p.expr(f, ref, nil))
+		}
+		return p.made(d)
+	}
 	for _, ref := range x.Variables() {
-		d.print(p.traversal(f, ref))
+		d.print(p.expr(f, reference(ref), nil))
 	}
 	return p.made(d)
-}
-
-// traversal returns the fingerprint of a reference.
-func (p *printer) traversal(f *frame, ref hcl.Traversal) outline.Print {
-	return p.expr(f, &hclsyntax.ScopeTraversalExpr{Traversal: ref, SrcRange: ref.SourceRange()}, nil)
 }
 
 // unresolved returns the fingerprint of a reference that leads to no definition.
@@ -332,6 +345,7 @@ func (p *printer) reference(f *frame, x hcl.Expression, path []step) outline.Pri
 			return p.unresolved(path)
 		}
 		at := moduleFrame(f.mod)
+		p.o.Shared.add(l.Value.Expr)
 		if len(rest) > 0 {
 			return p.expr(at, l.Value.Expr, rest)
 		}
@@ -375,10 +389,10 @@ func (p *printer) variableOnce(m *eval.Module, name string, path []step) outline
 		return p.unresolved([]step{cty.StringVal(name)})
 	}
 	if m.Parent() == nil {
-		if part := p.o.input(name, path); part != nil {
-			p.becauseOf(part.Why)
+		if print, why, ok := p.o.input(name, path); ok {
+			p.becauseOf(why)
 			p.exact = false
-			return part.Print
+			return print
 		}
 		if p.o.Given != nil {
 			if f, x, more, ok := p.o.Given(name, path); ok {
@@ -389,7 +403,7 @@ func (p *printer) variableOnce(m *eval.Module, name string, path []step) outline
 		return p.made(newDigest("variable").text(name).text(pathText(path)))
 	}
 	call := m.CalledBy().Config()
-	s := m.Parent().Node.Config.Setting(call.Body, name)
+	s := p.o.Shared.body(m.Parent().Node.Config, call.Body).attrs[name]
 	if s == nil {
 		return p.unresolved([]step{cty.StringVal(name)})
 	}
@@ -469,6 +483,7 @@ func (p *printer) output(m *eval.Module, name string, path []step) outline.Print
 	if o == nil || o.Value == nil {
 		return p.unresolved([]step{cty.StringVal(name)})
 	}
+	p.o.Shared.add(o.Value.Expr)
 	return p.expr(moduleFrame(m), o.Value.Expr, path)
 }
 
@@ -548,7 +563,7 @@ func (p *printer) attribute(d *eval.Desired, path []step) outline.Print {
 	if len(path) == 0 {
 		return p.instance(d)
 	}
-	if s := d.Resource.Mod.Node.Config.Setting(d.Resource.Config().Body, keyText(path[0])); s != nil {
+	if s := p.o.Shared.body(d.Resource.Mod.Node.Config, d.Resource.Config().Body).attrs[keyText(path[0])]; s != nil {
 		f := desiredFrame(d)
 		if v, ds := p.eval(f, s.Expr); ds.HasErrors() || !isNull(v) {
 			return p.expr(f, s.Expr, path[1:])
@@ -635,6 +650,14 @@ func Identities(v cty.Value) (out []Identity) {
 
 // text returns the text of an expression without comments and white space.
 func (p *printer) text(x hcl.Expression) string {
+	if n := p.o.Shared.node(x); n != nil {
+		n.once.Do(func() { n.text = p.lex(x) })
+		return n.text
+	}
+	return p.lex(x)
+}
+
+func (p *printer) lex(x hcl.Expression) string {
 	at := x.Range()
 	if b, ok := x.(*hclsyntax.BinaryOpExpr); ok { // the operator is the text between the operands
 		at.Start, at.End = b.LHS.Range().End, b.RHS.Range().Start

@@ -42,24 +42,43 @@ type Options struct {
 	Inputs map[string]*outline.Part
 	// Schema returns the schema of a provider, or nil if it is not available.
 	Schema func(addr.Provider) *schema.Provider
+	// Shared caches the expressions of the module tree for other outlines. nil means no cache.
+	Shared *Shared
 }
 
-// input returns the part of Inputs at a path in a root variable if it is unknown, or nil.
-func (o *Options) input(name string, path []cty.Value) *outline.Part {
+// input returns the fingerprint of an unknown part of a root variable from Inputs, and the reasons
+// for which it is unknown. The part may consist of several of Inputs. ok is false if there are none.
+func (o *Options) input(name string, path []cty.Value) (print outline.Print, why []string, ok bool) {
 	if len(o.Inputs) == 0 {
-		return nil
+		return print, nil, false
 	}
 	text := keyPath(name)
 	for _, s := range path {
 		if s.Type() != cty.String {
-			return nil
+			return print, nil, false
 		}
 		text += keyPath(s.AsString())
 	}
-	if part := o.Inputs[text]; part != nil && part.Unknown && !part.Fixed {
-		return part
+	if part := o.Inputs[text]; part != nil {
+		return part.Print, part.Why, part.Unknown && !part.Fixed
 	}
-	return nil
+	var parts []*outline.Part
+	for at, part := range o.Inputs {
+		if rest, below := strings.CutPrefix(at, text); below && (rest[0] == '.' || rest[0] == '[') {
+			if part.Fixed {
+				return print, nil, false
+			}
+			parts = append(parts, part)
+			ok = ok || part.Unknown
+		}
+	}
+	slices.SortFunc(parts, func(a, b *outline.Part) int { return strings.Compare(a.Path, b.Path) })
+	d := newDigest("inputs").number(len(parts))
+	for _, part := range parts {
+		d.text(part.Path[len(text):]).print(part.Print)
+		why = append(why, part.Why...)
+	}
+	return d.sum(), why, ok
 }
 
 func (o *Options) address(d *eval.Desired) string {
@@ -67,6 +86,28 @@ func (o *Options) address(d *eval.Desired) string {
 		return o.Moved(d.Addr()).String()
 	}
 	return d.Addr().String()
+}
+
+// inModule is a resource that no module contains. The moves of its instances are those of a module.
+const inModule = "terrace_module"
+
+// ModuleInstance returns the address of an instance that moves exactly if a module instance does.
+func ModuleInstance(m addr.ModuleInstance) addr.Instance {
+	return addr.Instance{Module: m, Resource: addr.Resource{Type: inModule, Name: inModule}}
+}
+
+// module returns the address to which a module instance moves.
+func (o *Options) module(m addr.ModuleInstance) addr.ModuleInstance {
+	if o.Moved == nil || m == "" {
+		return m
+	}
+	return o.Moved(ModuleInstance(m)).Module
+}
+
+// call returns the address to which a module call moves.
+func (o *Options) call(m addr.ModuleInstance, name string) string {
+	parent, last, _ := o.module(m.Child(name, addr.Key{})).Parent()
+	return string(parent.Child(last.Name, addr.Key{}))
 }
 
 // Of prepares the outline of the evaluation ev, which must use Phase and eval.Options.Estimating.
@@ -202,9 +243,9 @@ func (c collector) add(o *outline.Object) {
 func (c collector) module(m *eval.Module) {
 	p, cfg := c.p, m.Node.Config
 	f := moduleFrame(m)
-	prefix := ""
-	if m.Addr != "" {
-		prefix = string(m.Addr) + "."
+	prefix := "" // after moves
+	if at := p.o.module(m.Addr); at != "" {
+		prefix = string(at) + "."
 	}
 	for _, r := range m.Resources() {
 		in, ok := r.Instances(p.t)
@@ -265,7 +306,10 @@ func (p *printer) providerSchema(a addr.Provider) *schema.Block {
 // call adds a module call and the objects of the called module.
 func (c collector) call(m *eval.Module, call *eval.Call) {
 	p, cfg := c.p, call.Config()
-	out := &outline.Object{Kind: outline.Call, Addr: call.Addr(), At: cfg.At}
+	out := &outline.Object{Kind: outline.Call, Addr: p.o.call(m.Addr, cfg.Name), Instance: ModuleInstance(m.Addr.Child(cfg.Name, addr.Key{})), At: cfg.At}
+	if now := call.Addr(); now != out.Addr {
+		out.Was = now
+	}
 	f := moduleFrame(m)
 	for name, s := range map[string]*config.Setting{" source": cfg.Source, " version": cfg.Version} {
 		if s != nil {
@@ -289,7 +333,7 @@ func (c collector) call(m *eval.Module, call *eval.Call) {
 			p.once(l2{call, "unknown"}, func() outline.Print {
 				s := repetition(cfg.Repeat)
 				if s != nil {
-					c.add(&outline.Object{Kind: outline.Call, Addr: call.Addr() + " instances", At: cfg.At, Parts: []outline.Part{{Path: " " + s.Name, Print: p.expr(moduleFrame(m), s.Expr, nil), Unknown: true, At: s.Range}}})
+					c.add(&outline.Object{Kind: outline.Call, Addr: out.Addr + " instances", At: cfg.At, Parts: []outline.Part{{Path: " " + s.Name, Print: p.expr(moduleFrame(m), s.Expr, nil), Unknown: true, At: s.Range}}})
 				}
 				return outline.Print{}
 			})
@@ -309,7 +353,7 @@ func (c collector) instance(d *eval.Desired, some bool) *outline.Object {
 		out.Was = now
 	}
 	out.Of = strings.TrimSuffix(out.Addr, d.Key().String())
-	out.Parts = p.arguments(d)
+	out.Parts = slices.Clone(p.arguments(d))
 	f := moduleFrame(d.Resource.Mod)
 	if s := repetition(cfg.Repeat); s != nil && some {
 		out.Parts = append(out.Parts, outline.Part{Path: " " + s.Name, Print: p.expr(f, s.Expr, nil), Unknown: true, At: s.Range})
@@ -418,8 +462,24 @@ func sortedRefs(refs []hcl.Traversal) []string {
 	return out
 }
 
-// arguments returns the parts of an instance that its provider receives.
+// arguments returns the parts of an instance that its provider receives. The caller must not modify
+// them.
 func (p *printer) arguments(d *eval.Desired) []outline.Part {
+	if kept, ok := p.bodies[d]; ok {
+		p.becauseOf(kept.why)
+		return kept.parts
+	}
+	outer := p.why
+	p.why = nil
+	out := p.argumentsOnce(d)
+	p.bodies[d] = printedBody{slices.Clip(out), p.why}
+	why := p.why
+	p.why = outer
+	p.becauseOf(why)
+	return p.bodies[d].parts
+}
+
+func (p *printer) argumentsOnce(d *eval.Desired) []outline.Part {
 	cfg := d.Resource.Config()
 	var b *schema.Block
 	if s := p.o.schemaOf(d.Resource.Provider(), cfg.Addr.Mode, cfg.Addr.Type); s != nil {
@@ -513,7 +573,7 @@ func (o *Options) walk(root *eval.Module, f func(prefix string, m *config.Module
 	root.Node.Walk(func(n *config.Node) {
 		prefix := ""
 		if n.Path != "" {
-			prefix = string(n.Path) + "."
+			prefix = string(o.module(addr.ModuleInstance(n.Path)).Static()) + "."
 		}
 		f(prefix, n.Config)
 	})

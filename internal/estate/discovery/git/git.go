@@ -26,18 +26,24 @@ type Repo struct {
 
 // Run runs git and returns its standard output without the last newline.
 func (r Repo) Run(ctx context.Context, args ...string) (string, error) {
+	out, err := r.bytes(ctx, args...)
+	return strings.TrimSuffix(string(out), "\n"), err
+}
+
+// bytes runs git and returns its whole standard output, or nil if it fails.
+func (r Repo) bytes(ctx context.Context, args ...string) ([]byte, error) {
 	if r.Exec == nil {
-		return "", fmt.Errorf("git cannot be run here")
+		return nil, fmt.Errorf("git cannot be run here")
 	}
 	var out, said sys.Buffer
 	err := r.Exec(ctx, sys.Command{Path: "git", Args: args, Dir: r.Dir, Env: r.Environ, Stdout: &out, Stderr: &said})
 	if err != nil {
 		if why := strings.TrimSpace(said.String()); why != "" {
-			return "", fmt.Errorf("git %s: %s", args[0], why)
+			return nil, fmt.Errorf("git %s: %s", args[0], why)
 		}
-		return "", fmt.Errorf("git %s: %w", args[0], err)
+		return nil, fmt.Errorf("git %s: %w", args[0], err)
 	}
-	return strings.TrimSuffix(out.String(), "\n"), nil
+	return []byte(out.String()), nil
 }
 
 // Top returns the root of the repository that contains dir. The path keeps the symbolic links in

@@ -40,6 +40,10 @@ type FS struct {
 	// It may be nil.
 	Parsed func(path, name string) ([]byte, bool)
 
+	// Replaced returns the text that replaces a file on disk. ok is false if there is none. It may be
+	// nil.
+	Replaced func(path string) (text []byte, ok bool)
+
 	read sync.Map // text of configuration files by path, so that each file is read once
 }
 
@@ -123,6 +127,11 @@ func (f *FS) ReadBelow(name string) ([]byte, error) {
 	for _, p := range f.Where(name) {
 		if b, ok := f.read.Load(p); ok {
 			return b.([]byte), nil
+		}
+		if f.Replaced != nil {
+			if b, ok := f.Replaced(p); ok {
+				return b, nil
+			}
 		}
 		if keep && f.Parsed != nil {
 			if b, ok := f.Parsed(p, name); ok {
