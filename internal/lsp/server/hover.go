@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -120,6 +121,9 @@ func (s *Server) explained(ctx context.Context, path, address string) string {
 	out := source.HideCredentials(b.String())
 	if chosen := s.viewpointOf(ctx, path); chosen != "" && chosen != path {
 		out = "Seen from " + filepath.Dir(chosen) + ":\n\n" + out
+	}
+	if slices.ContainsFunc(programFunctions, func(f string) bool { return strings.Contains(out, f+"(") }) && !s.Session.Trusts(path) {
+		return "The program of a function is not run, because the directory is not trusted.\n\n" + fenced(out)
 	}
 	return fenced(out)
 }

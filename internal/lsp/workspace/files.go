@@ -146,6 +146,7 @@ func (f *Files) versionOf(path string) version {
 type reading struct {
 	files *Files
 	dir   string
+	valid func() bool // false means that the result is outdated for another reason; may be nil
 
 	mu   sync.Mutex
 	seen map[string]version
@@ -200,6 +201,9 @@ func (r *reading) kept() *readfile.Kept {
 
 // current reports whether nothing that was read has changed.
 func (r *reading) current() bool {
+	if r.valid != nil && !r.valid() {
+		return false
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for path, v := range r.seen {
