@@ -328,9 +328,12 @@ func (e *fileRenaming) path(p index.PathRef) {
 	target := filepath.Join(root, sub)
 	want := e.target(target, p.Role)
 	wantRoot := e.moves.to(root)
-	if sub != "" {
-		if _, ok := below(want, wantRoot); !ok {
-			wantRoot = common(wantRoot, want)
+	if sub != "" { // the package must contain what the module calls
+		for _, d := range append([]string{target}, e.called(target)...) {
+			_, before := below(d, root)
+			if _, after := below(e.moves.to(d), wantRoot); before && !after {
+				wantRoot = common(wantRoot, e.moves.to(d))
+			}
 		}
 	}
 	newBase := e.moves.to(base)
@@ -383,6 +386,9 @@ func (e *fileRenaming) path(p index.PathRef) {
 		to = filepath.ToSlash(wantRoot)
 	default:
 		to = lead + relative(from, wantRoot, dot)
+		if to == "/." {
+			to = ""
+		}
 	}
 	if sub != "" {
 		to += "//"
@@ -390,8 +396,12 @@ func (e *fileRenaming) path(p index.PathRef) {
 			to += rest
 		}
 	}
-	if before != nil && strings.HasPrefix(string(e.text.Bytes[text.Start.Byte:text.End.Byte]), "//") { // the package is the expression before
-		to = "/" + lead + relative(from, want, false)
+	if before != nil && bytes.HasPrefix(e.text.Bytes[text.Start.Byte:text.End.Byte], []byte("//")) { // the package is the expression before
+		if rest := relative(from, want, false); rest == ".." || strings.HasPrefix(rest, "../") {
+			to = "/" + relative(from, wantRoot, false) + "//" + relative(wantRoot, want, false)
+		} else {
+			to = "//" + rest
+		}
 	}
 	e.edit(text.Start.Byte, text.End.Byte, escape(to+query))
 }
@@ -408,6 +418,23 @@ func (e *fileRenaming) target(path string, role index.PathRole) string {
 		return filepath.Dir(file)
 	}
 	return file
+}
+
+// called returns the directories of the local modules that a module calls, also through others.
+func (r *renaming) called(dir string) []string {
+	var out []string
+	seen := map[string]bool{dir: true}
+	for queue := []string{dir}; len(queue) > 0; queue = queue[1:] {
+		for _, f := range r.s.Session.Index.Dir(queue[0]) {
+			for via, source := range f.Paths {
+				if to := r.s.Session.Index.Target(f, via); f.Kind == index.Module && module.IsLocal(source) && !seen[to] {
+					seen[to] = true
+					out, queue = append(out, to), append(queue, to)
+				}
+			}
+		}
+	}
+	return out
 }
 
 // unknown warns about a path that cannot be computed, if its text may name a renamed path.
@@ -475,8 +502,11 @@ func (r *renaming) override(f *index.File, all []*index.File) {
 			return
 		}
 		for _, g := range all {
-			if !g.Override || g == f || filepath.Dir(g.Path) != filepath.Dir(f.Path) || filepath.Dir(r.moves.to(g.Path)) != filepath.Dir(to) {
+			if !g.Override || g.Path == f.Path || filepath.Dir(g.Path) != filepath.Dir(f.Path) || filepath.Dir(r.moves.to(g.Path)) != filepath.Dir(to) {
 				continue
+			}
+			if r.moves.to(g.Path) != g.Path && g.Path < f.Path {
+				continue // reported for g
 			}
 			if (f.Path < g.Path) != (to < r.moves.to(g.Path)) && sameArgument(f, g) {
 				r.warn("%s and %s set the same argument. After the renaming, the other one counts.", r.name(f.Path), r.name(g.Path))

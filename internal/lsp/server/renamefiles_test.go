@@ -218,11 +218,22 @@ func TestWillRenameFiles(t *testing.T) {
 			"live/vpc/terragrunt.hcl: source = \"../../modules//vpc?x=1\"",
 			"modules/app/main.tf: source = \"../vpc\"",
 		}, []string{"live/vpc is a unit. If its state is stored under the path of the unit, move the state too.", "modules/old/main.tf.json may contain the path of modules/net. Paths in JSON files are not updated."}},
+		{"a module out of its package", []string{"modules/app:app"}, []string{
+			"live/app/terragrunt.hcl: source = \"${dirname(find_in_parent_folders(\"root.hcl\"))}/../app\"",
+			"modules/app/main.tf: source = \"../modules/net\"",
+			"modules/app/main.tf: text = file(\"${path.module}/../modules/shared/a.txt\")",
+		}, nil},
+		{"a module of a package", []string{"modules/net:net"}, []string{
+			"live/db/terragrunt.hcl: source = \"${local.modules}/..//net\"",
+			"live/env/us.hcl: source = \"../..//net\"",
+			"live/vpc/terragrunt.hcl: source = \"../..//net?x=1\"",
+			"modules/app/main.tf: source = \"../../net\"",
+		}, []string{"modules/old/main.tf.json may contain the path of modules/net. Paths in JSON files are not updated."}},
 		{"a text file", []string{"modules/shared/a.txt:modules/shared/b.txt"}, []string{"modules/app/main.tf: text = file(\"${path.module}/../shared/b.txt\")"}, nil},
 		{"an override file", []string{"modules/app/override.tf:modules/app/more.tf"}, nil, []string{"modules/app/override.tf is no longer an override file: blocks that it has in common with other files become errors."}},
 		{"a file that becomes an override file", []string{"modules/app/main.tf:modules/app/main_override.tf"}, nil, []string{"modules/app/main.tf becomes an override file: its blocks change those of other files, and a block that is in no other file is an error."}},
 		{"a file that is no configuration any more", []string{"modules/app/main.tf:modules/app/main.txt"}, nil, []string{"modules/app/main.tf is no longer part of its module."}},
-		{"an override file in another order", []string{"modules/app/z_override.tf:modules/app/a_override.tf"}, nil, []string{"modules/app/override.tf and modules/app/z_override.tf set the same argument. After the renaming, the other one counts."}},
+		{"an override file in another order", []string{"modules/app/z_override.tf:modules/app/a_override.tf"}, nil, []string{"modules/app/z_override.tf and modules/app/override.tf set the same argument. After the renaming, the other one counts."}},
 		{"nothing that is named", []string{"modules/net/main.tf:modules/net/net.tf"}, nil, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {

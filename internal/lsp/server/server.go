@@ -33,6 +33,9 @@ const maxConcurrent = 256
 // codeNotInitialized is the error code of requests before initialize.
 const codeNotInitialized jrpc2.Code = -32002
 
+// codeCanceled is the error code of a request that the client canceled. That of jrpc2 is another one.
+const codeCanceled jrpc2.Code = -32800
+
 // codeRequestFailed is the error code of a request that is refused with a reason.
 const codeRequestFailed jrpc2.Code = -32803
 
@@ -118,7 +121,7 @@ func on[P, R any](s *Server, f func(context.Context, *P) (R, error)) jrpc2.Handl
 		r, err := f(ctx, &p)
 		switch {
 		case errors.Is(err, context.Canceled) || ctx.Err() != nil:
-			return nil, jrpc2.Errorf(jrpc2.Cancelled, "the request was canceled")
+			return nil, jrpc2.Errorf(codeCanceled, "the request was canceled")
 		case err != nil:
 			return nil, err
 		}
