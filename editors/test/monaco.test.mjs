@@ -15,18 +15,22 @@ import { files, installed, program, workspace } from "./lib/files.mjs";
 const browser = ["chromium", "chromium-browser", "google-chrome"].find((b) => installed(b, "--version"));
 const skip = !program ? "the variable TERRACE does not name the program" : !browser ? "chromium is not installed" : false;
 
-const text = files["main.tf"].replace("color  = local.name", "color  = local.nam");
+const text = files["main.tf"].replace("color  = local.name", "color  = local.nam").replace("module.m.out", "module.m");
+
+// bundle contains the page and the editor.
+const bundle = fileURLToPath(new URL("dist", import.meta.url));
+if (!skip) {
+  await build({ entryPoints: [fileURLToPath(new URL("monaco/page.mjs", import.meta.url))], bundle: true, format: "esm", outdir: bundle, loader: { ".ttf": "dataurl" }, logLevel: "error" });
+}
 
 // serve serves the page and connects each web socket with a server.
 async function serve(t, dir, theme) {
-  const out = path.join(dir, "bundle");
-  await build({ entryPoints: [fileURLToPath(new URL("monaco/page.mjs", import.meta.url))], bundle: true, format: "esm", outdir: out, loader: { ".ttf": "dataurl" }, logLevel: "error" });
   const scenario = { root: pathToFileURL(dir).toString(), name: "main.tf", text, theme, hover: "input = local.na", complete: "value = module.m" };
   const page = `<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="/page.css"><style>html,body,#editor{margin:0;height:100%}</style><div id="editor"></div><script>window.scenario=${JSON.stringify(scenario)}</script><script type="module" src="/page.js"></script>`;
   const server = http.createServer((q, r) => {
     const name = q.url === "/page.js" ? "page.js" : q.url === "/page.css" ? "page.css" : "";
     r.setHeader("Content-Type", name === "page.js" ? "text/javascript" : name === "page.css" ? "text/css" : "text/html");
-    r.end(name ? readFileSync(path.join(out, name)) : page);
+    r.end(name ? readFileSync(path.join(bundle, name)) : page);
   });
   const sockets = new WebSocketServer({ server, path: "/lsp" });
   sockets.on("connection", (socket) => {

@@ -32,8 +32,8 @@ async function connect(t, dir, { options, capabilities, configuration, used = ne
   c.listen();
   const root = pathToFileURL(dir).toString();
   const uri = (name) => pathToFileURL(path.join(dir, name)).toString();
-  const request = (method, p) => (used.add(method), c.sendRequest(method, p));
-  const notify = (method, p) => (used.add(method), c.sendNotification(method, p));
+  const request = (method, ...p) => (used.add(method), c.sendRequest(method, ...p));
+  const notify = (method, ...p) => (used.add(method), c.sendNotification(method, ...p));
   const server = await request("initialize", { processId: process.pid, rootUri: root, workspaceFolders: [{ uri: root, name: "w" }], capabilities: capabilities ?? {}, initializationOptions: options });
   await notify("initialized", {});
   return {

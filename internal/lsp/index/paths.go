@@ -28,7 +28,7 @@ func quote(s string) string { return strconv.Quote(s) }
 
 // path returns the value of an expression for a path, or "".
 func (w *walker) path(x hclsyntax.Expression, body *hclsyntax.Body) string {
-	return Paths{Dir: filepath.Dir(w.Path), Find: find}.Value(x, body)
+	return Paths{Dir: filepath.Dir(w.Path), Find: find, Module: w.Kind == Module || w.Kind == Test}.Value(x, body)
 }
 
 // read returns the path of the file that an expression reads as a unit file, or "".

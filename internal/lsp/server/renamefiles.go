@@ -134,7 +134,11 @@ func (r *renaming) show() {
 
 // file adds the edits of one file.
 func (r *renaming) file(f *index.File, text *document.Text) {
-	if f.Kind == index.JSON {
+	switch f.Kind {
+	case index.Module, index.Test, index.Unit, index.Stack:
+	default:
+		return // without paths
+	case index.JSON:
 		for _, m := range r.moves {
 			if bytes.Contains(text.Bytes, []byte("/"+filepath.Base(m.from))) {
 				r.warn("%s may contain the path of %s. Paths in JSON files are not updated.", r.name(f.Path), r.name(m.from))

@@ -33,7 +33,7 @@ const maxConcurrent = 256
 // codeNotInitialized is the error code of requests before initialize.
 const codeNotInitialized jrpc2.Code = -32002
 
-// codeCanceled is the error code of a request that the client canceled. That of jrpc2 is another one.
+// codeCanceled is the error code of a request that the client canceled.
 const codeCanceled jrpc2.Code = -32800
 
 // codeRequestFailed is the error code of a request that is refused with a reason.

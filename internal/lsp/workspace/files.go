@@ -3,7 +3,7 @@
 //
 // Main types: Session, the session; Files, the buffers over the file system; Index, the names of all
 // files; Module and Unit, the results for one directory and one unit. The one rule: nothing in this
-// package starts a program or a provider, uses the network, or reads a state.
+// package starts a provider, uses the network, or reads a state, and only trust.go starts programs.
 package workspace
 
 import (
