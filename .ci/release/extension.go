@@ -16,7 +16,7 @@ import (
 	"text/template"
 )
 
-//go:embed templates/extension.vsixmanifest templates/content-types.xml
+//go:embed vsix/extension.vsixmanifest vsix/content-types.xml
 var extensionTemplates embed.FS
 
 // A packageJSON is the part of an extension's package.json that its manifest repeats.
@@ -80,13 +80,13 @@ func (r *release) extension(work string) error {
 	}
 	var manifest bytes.Buffer
 	t := template.New("extension.vsixmanifest").Funcs(template.FuncMap{"xml": escapeXML, "join": func(words []string) string { return strings.Join(words, ",") }})
-	if t, err = t.ParseFS(extensionTemplates, "templates/extension.vsixmanifest"); err != nil {
+	if t, err = t.ParseFS(extensionTemplates, "vsix/extension.vsixmanifest"); err != nil {
 		return err
 	}
 	if err := t.Execute(&manifest, p); err != nil {
 		return err
 	}
-	types, err := extensionTemplates.ReadFile("templates/content-types.xml")
+	types, err := extensionTemplates.ReadFile("vsix/content-types.xml")
 	if err != nil {
 		return err
 	}

@@ -88,6 +88,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     vscode.workspace.registerTextDocumentContentProvider(effectiveScheme, effective),
     vscode.languages.registerDocumentLinkProvider({ scheme: effectiveScheme }, effective),
     vscode.commands.registerCommand("terrace.chooseViewpoint", () => viewpoint.choose()),
+    vscode.commands.registerCommand("terrace.showValues", () => viewpoint.showValues()),
     vscode.commands.registerCommand("terrace.showEffective", () => effective.show()),
     vscode.commands.registerCommand("terrace.showAffected", () => affected.show()),
     vscode.commands.registerCommand("terrace.restart", async () => {

@@ -8,6 +8,13 @@ interface Viewpoints {
   all: string[];
 }
 
+// Values is the answer of the request terrace/values.
+interface Values {
+  address: string;
+  values: { value: string; units: string[] }[];
+  more: boolean;
+}
+
 // Viewpoint shows in the status bar from which unit the active file is seen, and changes it.
 export class Viewpoint implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem("terrace.viewpoint", vscode.StatusBarAlignment.Right, 100);
@@ -62,6 +69,31 @@ export class Viewpoint implements vscode.Disposable {
       ...found.all.map((unit) => ({ label: this.name(uri, unit), description: unit === found.current ? "current" : "", unit })),
     ];
     const choice = await vscode.window.showQuickPick(items, { title: "Seen from", matchOnDescription: true });
+    if (choice) {
+      await this.set(uri, choice.unit);
+    }
+  }
+
+  // showValues shows the values that the name at the cursor has in all units that read the file. A choice
+  // becomes the viewpoint.
+  async showValues(): Promise<void> {
+    const editor = vscode.window.activeTextEditor;
+    const client = this.client();
+    if (!editor || !client || editor.document.uri.scheme !== "file") {
+      return;
+    }
+    const uri = editor.document.uri;
+    const at = editor.selection.active;
+    const found = await client.sendRequest<Values>("terrace/values", { textDocument: { uri: uri.toString() }, position: { line: at.line, character: at.character } });
+    if (found.values.length === 0) {
+      await vscode.window.showInformationMessage("There is no name here whose value a unit determines.");
+      return;
+    }
+    const count = found.values.reduce((n, v) => n + v.units.length, 0);
+    const items = found.values.flatMap((v) => v.units.map((unit) => ({ label: v.value || "not known", description: this.name(uri, unit), unit })));
+    const plural = (n: number, word: string) => `${n} ${word}${n === 1 ? "" : "s"}`;
+    const title = `${found.address}: ${plural(found.values.length, "value")} in ${found.more ? "more than " : ""}${plural(count, "unit")}`;
+    const choice = await vscode.window.showQuickPick(items, { title, matchOnDescription: true, placeHolder: "Select a unit to see the file from it" });
     if (choice) {
       await this.set(uri, choice.unit);
     }

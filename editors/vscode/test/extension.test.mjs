@@ -99,6 +99,29 @@ test("a file that no unit reads has no viewpoint", async () => {
   assert.match(e.shown[0], /No unit reads this file/);
 });
 
+test("the values of all units are listed, and a choice becomes the viewpoint", async () => {
+  const e = editor();
+  await active(e, "/repo/root.hcl");
+  e.vscode.window.activeTextEditor.selection = { active: { line: 1, character: 3 } };
+  e.answers["terrace/values"] = { address: "local.env", values: [{ value: '"a"', units: [units[0], units[1]] }, { value: "", units: [units[2]] }], more: false };
+  let title;
+  e.vscode.window.showQuickPick = async (items, o) => ((title = o.title), (e.picked = items), items[1]);
+  await e.commands["terrace.showValues"]();
+  assert.equal(title, "local.env: 2 values in 3 units");
+  assert.deepEqual(e.picked.map((i) => `${i.label} ${i.description}`), ['"a" prod/app', '"a" dev/app', "not known eu/us.hcl"]);
+  assert.equal(e.item.text, "$(eye) seen from dev/app");
+  e.answers["terrace/values"] = { address: "", values: [], more: false };
+  await e.commands["terrace.showValues"]();
+  assert.match(e.shown[0], /no name here/);
+});
+
+test("every command in the manifest exists", async () => {
+  const e = editor();
+  await e.extension.activate(e.context);
+  const manifest = JSON.parse(readFileSync(new URL("../package.json", import.meta.url)));
+  assert.deepEqual(manifest.contributes.commands.map((c) => c.command).sort(), Object.keys(e.commands).sort());
+});
+
 test("the effective document is read-only and links to origins", async () => {
   const e = editor();
   e.answers["terrace/effective"] = { languageId: "terraform", text: '# main.tf:1\nx = 1 # over_override.tf:2 (override 1), overrides main.tf:3\ny = "# a.tf:1"\nz = 1 # ../root.hcl:7' };

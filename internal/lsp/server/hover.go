@@ -101,7 +101,7 @@ func (s *Server) explain(ctx context.Context, path, address string) *explanation
 		}
 	case index.Unit:
 		if u := s.unitOf(ctx, path); u != nil {
-			x, ds = u.Explain(ctx, address)
+			x, ds = u.Explain(ctx, s.seenAs(u.Path, path, address))
 		}
 	}
 	if ds.HasErrors() {

@@ -197,6 +197,7 @@ func (s *Server) methods() handler.Map {
 		"workspace/textDocumentContent":     on(s, s.content),
 		"terrace/effective":                 on(s, s.effective),
 		"terrace/viewpoints":                on(s, s.viewpoints),
+		"terrace/values":                    on(s, s.values),
 	}
 }
 
