@@ -119,7 +119,7 @@ func (s *Server) explained(ctx context.Context, path, address string) string {
 	var b strings.Builder
 	_ = x.Print(&b) // a strings.Builder returns no error
 	out := source.HideCredentials(b.String())
-	if chosen := s.viewpointOf(ctx, path); chosen != "" && chosen != path {
+	if chosen := s.viewpointOf(ctx, path); chosen != "" && filepath.Dir(chosen) != filepath.Dir(path) {
 		out = "Seen from " + filepath.Dir(chosen) + ":\n\n" + out
 	}
 	if slices.ContainsFunc(programFunctions, func(f string) bool { return strings.Contains(out, f+"(") }) && !s.Session.Trusts(path) {
