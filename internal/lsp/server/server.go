@@ -94,7 +94,7 @@ func Serve(ctx context.Context, o Options, in io.Reader, out io.WriteCloser) (ok
 		_, err := io.Copy(copied, in)
 		_ = copied.CloseWithError(err)
 	}()
-	s.rpc.Start(channel.LSP(messages, out))
+	s.rpc.Start(answers{channel.LSP(messages, out)})
 	var wg sync.WaitGroup
 	wg.Go(s.diagnose) // ends with ctx
 	go func() {       // ends with ctx
