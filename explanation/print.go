@@ -12,6 +12,14 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
+// ValueText returns the value as Print writes it, or "" if the value is not known.
+func (x *Explanation) ValueText() string {
+	if x.Value == cty.NilVal {
+		return ""
+	}
+	return valueText(x.Value)
+}
+
 // Print writes an explanation as text. It returns the errors of w.
 func (x *Explanation) Print(w io.Writer) error {
 	b := bufio.NewWriter(w)

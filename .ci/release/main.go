@@ -3,7 +3,7 @@
 //
 //	cd .ci/release && go run . -out DIR [-key cosign.key]
 //
-// It needs Go and a git checkout without changes. Two builds of one commit with the same
+// It needs Go, npm and a git checkout without changes. Two builds of one commit with the same
 // options and the same version of Go write the same files, except for the signatures.
 package main
 
@@ -24,6 +24,7 @@ func main() {
 	platforms := flag.String("targets", allTargets, "the platforms, as SYSTEM/PROCESSOR, separated by commas")
 	version := flag.String("version", "", "the version, such as v0.2.0; by default the tag of the commit, or v0.0.0-gCOMMIT without a tag")
 	keyFile := flag.String("key", "", "a private key as written by cosign generate-key-pair, whose password is in COSIGN_PASSWORD; without a key, nothing is signed")
+	flag.BoolVar(&r.noExtension, "no-extension", false, "leave out the extension for VS Code, which is built with npm")
 	flag.Parse()
 	if err := r.run(*platforms, *version, *keyFile); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
@@ -68,6 +69,7 @@ type release struct {
 	builder string      // the URI of the build system
 	key     *signingKey // nil if nothing is signed
 
+	noExtension  bool     // leaves out the extension for VS Code
 	compileFlags []string // for go build, besides those of every build
 }
 
@@ -115,6 +117,11 @@ func (r *release) build() error {
 			}
 		}
 		fmt.Println(a.Name)
+	}
+	if !r.noExtension {
+		if err := r.extension(work); err != nil {
+			return err
+		}
 	}
 	if err := r.installers(archives); err != nil {
 		return err

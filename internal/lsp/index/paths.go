@@ -28,7 +28,7 @@ func quote(s string) string { return strconv.Quote(s) }
 
 // path returns the value of an expression for a path, or "".
 func (w *walker) path(x hclsyntax.Expression, body *hclsyntax.Body) string {
-	return w.eval(x, body, 0)
+	return Paths{Dir: filepath.Dir(w.Path), Find: find, Module: w.Kind == Module || w.Kind == Test}.Value(x, body)
 }
 
 // read returns the path of the file that an expression reads as a unit file, or "".
@@ -37,25 +37,56 @@ func (w *walker) read(x hclsyntax.Expression, body *hclsyntax.Body) string {
 	if !ok || call.Name != "read_terragrunt_config" || len(call.Args) == 0 {
 		return ""
 	}
-	return w.eval(call.Args[0], body, 0)
+	return w.path(call.Args[0], body)
 }
 
-func (w *walker) eval(x hclsyntax.Expression, body *hclsyntax.Body, depth int) string {
-	ctx := &hcl.EvalContext{Functions: functions(filepath.Dir(w.Path)), Variables: map[string]cty.Value{}}
+// Paths computes the paths that expressions of a file name.
+type Paths struct {
+	Dir string // of the file
+	// Find returns the path of a file in the parents of a directory, or "".
+	Find func(dir, name string) string
+	// Local replaces the value of a local value, if ok is true. nil replaces none.
+	Local func(name, value string) (string, bool)
+	// Module makes path.module known, which is Dir.
+	Module bool
+}
+
+// maxPathDepth is the number of local values that a path may use one through the other.
+const maxPathDepth = 3
+
+// Value returns the value of an expression in a file with a body, or "" if it is not known.
+func (p Paths) Value(x hclsyntax.Expression, body *hclsyntax.Body) string {
+	return p.value(x, body, 0)
+}
+
+func (p Paths) value(x hclsyntax.Expression, body *hclsyntax.Body, depth int) string {
+	ctx := &hcl.EvalContext{Functions: p.functions(), Variables: map[string]cty.Value{}}
+	if p.Module {
+		ctx.Functions = nil
+		ctx.Variables["path"] = cty.ObjectVal(map[string]cty.Value{"module": cty.StringVal(p.Dir)})
+	}
 	if refs := x.Variables(); len(refs) > 0 {
-		if depth > 3 {
+		if depth > maxPathDepth {
 			return ""
 		}
 		locals := map[string]cty.Value{}
 		for _, t := range refs {
 			n, ok := attr(t, 1)
+			if p.Module && ok && t.RootName() == "path" && n == "module" && len(t) == 2 {
+				continue
+			}
 			if !ok || t.RootName() != "local" || len(t) != 2 {
 				return ""
 			}
 			s := ""
 			for _, b := range body.Blocks {
 				if a := b.Body.Attributes[n]; b.Type == "locals" && a != nil {
-					s = w.eval(a.Expr, body, depth+1)
+					s = p.value(a.Expr, body, depth+1)
+				}
+			}
+			if p.Local != nil {
+				if other, ok := p.Local(n, s); ok {
+					s = other
 				}
 			}
 			if s == "" {
@@ -63,7 +94,9 @@ func (w *walker) eval(x hclsyntax.Expression, body *hclsyntax.Body, depth int) s
 			}
 			locals[n] = cty.StringVal(s)
 		}
-		ctx.Variables["local"] = cty.ObjectVal(locals)
+		if len(locals) > 0 {
+			ctx.Variables["local"] = cty.ObjectVal(locals)
+		}
 	}
 	v, diags := x.Value(ctx)
 	if diags.HasErrors() || !isString(v) {
@@ -72,8 +105,20 @@ func (w *walker) eval(x hclsyntax.Expression, body *hclsyntax.Body, depth int) s
 	return v.AsString()
 }
 
-// functions returns the functions of paths for a file in a directory.
-func functions(dir string) map[string]function.Function {
+// find returns the path of a file in the parents of a directory, or "".
+func find(dir, name string) string {
+	for at := filepath.Dir(dir); ; at = filepath.Dir(at) {
+		if _, err := os.Stat(filepath.Join(at, name)); err == nil {
+			return filepath.Join(at, name)
+		}
+		if filepath.Dir(at) == at {
+			return ""
+		}
+	}
+}
+
+func (p Paths) functions() map[string]function.Function {
+	dir := p.Dir
 	text := func(f func(args []string) string) function.Function {
 		return function.New(&function.Spec{
 			VarParam: &function.Parameter{Type: cty.String}, Type: function.StaticReturnType(cty.String),
@@ -101,14 +146,7 @@ func functions(dir string) map[string]function.Function {
 			if len(a) > 0 {
 				name = a[0]
 			}
-			for at := filepath.Dir(dir); ; at = filepath.Dir(at) {
-				if _, err := os.Stat(filepath.Join(at, name)); err == nil {
-					return filepath.Join(at, name)
-				}
-				if filepath.Dir(at) == at {
-					return ""
-				}
-			}
+			return p.Find(dir, name)
 		}),
 	}
 }

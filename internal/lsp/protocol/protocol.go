@@ -49,3 +49,14 @@ type TextDocumentContentChange struct {
 	Range *Range `json:"range"`
 	Text  string `json:"text"`
 }
+
+// RenameFilesParams are the parameters of workspace/willRenameFiles and workspace/didRenameFiles.
+type RenameFilesParams struct {
+	Files []FileRename `json:"files"`
+}
+
+// FileRename is one renamed file or directory.
+type FileRename struct {
+	OldURI string `json:"oldUri"`
+	NewURI string `json:"newUri"`
+}

@@ -32,10 +32,18 @@ type client struct {
 	mu       sync.Mutex
 	pushed   map[string]protocol.PublishDiagnosticsParams // by name
 	versions map[string]int
+	messages []string // of window/showMessage
 }
 
 // start starts a server in a directory.
 func start(t testing.TB, dir string, capabilities map[string]any) *client {
+	t.Helper()
+	return startWith(t, dir, capabilities, nil, nil)
+}
+
+// startWith starts a server with initialization options. answer returns the results of the requests of
+// the server; nil answers all with null.
+func startWith(t testing.TB, dir string, capabilities, options map[string]any, answer func(method string, params json.RawMessage) any) *client {
 	t.Helper()
 	d, who, err := workdir.Embedded(workdir.Embedding{Dir: dir, Environ: []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}, Log: io.Discard})
 	if err != nil {
@@ -51,6 +59,12 @@ func start(t testing.TB, dir string, capabilities map[string]any) *client {
 	}()
 	c.rpc = jrpc2.NewClient(channel.LSP(toClient, fromClient), &jrpc2.ClientOptions{
 		OnNotify: func(r *jrpc2.Request) {
+			var m protocol.ShowMessageParams
+			if r.Method() == "window/showMessage" && r.UnmarshalParams(&m) == nil {
+				c.mu.Lock()
+				c.messages = append(c.messages, m.Message)
+				c.mu.Unlock()
+			}
 			var p protocol.PublishDiagnosticsParams
 			if r.Method() == "textDocument/publishDiagnostics" && r.UnmarshalParams(&p) == nil {
 				c.mu.Lock()
@@ -58,14 +72,21 @@ func start(t testing.TB, dir string, capabilities map[string]any) *client {
 				c.mu.Unlock()
 			}
 		},
-		OnCallback: func(context.Context, *jrpc2.Request) (any, error) { return nil, nil },
+		OnCallback: func(_ context.Context, r *jrpc2.Request) (any, error) {
+			if answer == nil {
+				return nil, nil
+			}
+			var p json.RawMessage
+			_ = r.UnmarshalParams(&p)
+			return answer(r.Method(), p), nil
+		},
 	})
 	t.Cleanup(func() {
 		cancel()
 		_ = fromClient.Close()
 		_ = c.rpc.Close()
 	})
-	c.call("initialize", map[string]any{"rootUri": document.URI(dir), "capabilities": capabilities}, nil)
+	c.call("initialize", map[string]any{"rootUri": document.URI(dir), "capabilities": capabilities, "initializationOptions": options}, nil)
 	c.notify("initialized", map[string]any{})
 	return c
 }

@@ -491,6 +491,9 @@ func (w *completer) declared(scope workspace.Symbol, prefix string) {
 		files = []*index.File{w.s.Session.Index.File(scope.Scope)}
 	}
 	for _, f := range files {
+		if f.Path != scope.Scope && (f.Kind == index.Unit || f.Kind == index.Stack || f.Kind == index.Rules) {
+			continue // in the directory of a module, with names of its own
+		}
 		if f.Last != nil { // the text at the cursor is unfinished
 			f = f.Last
 		}

@@ -50,6 +50,9 @@ func (s *Server) hints(ctx context.Context, p *protocol.InlayHintParams) ([]prot
 			}
 		}
 	case index.Unit:
+		s.skippedPrograms(path, text, func(name string, end int) {
+			add(text.Position(end, s.encoding).Line, name+" is not run")
+		})
 		for i := range f.Names {
 			o := &f.Names[i]
 			if o.Role != index.Declares || !strings.HasPrefix(o.Addr, "input.") || o.Line-1 < p.Range.Start.Line || o.Line-1 > p.Range.End.Line {
@@ -185,14 +188,7 @@ func (s *Server) execute(ctx context.Context, p *protocol.ExecuteCommandParams) 
 			s.viewpoint[path] = unit
 		}
 		s.mu.Unlock()
-		for _, b := range s.Session.Files.Open() {
-			s.outdated(b.Path)
-		}
-		if s.client.Workspace.Diagnostics.RefreshSupport {
-			go func() { // ends with the connection
-				_, _ = s.rpc.Callback(s.ctx, "workspace/diagnostic/refresh", nil) // the next change has the same effect
-			}()
-		}
+		s.recompute()
 		return nil, nil
 	}
 	return nil, refuse("there is no command %q", p.Command)

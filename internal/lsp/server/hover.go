@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -100,7 +101,7 @@ func (s *Server) explain(ctx context.Context, path, address string) *explanation
 		}
 	case index.Unit:
 		if u := s.unitOf(ctx, path); u != nil {
-			x, ds = u.Explain(ctx, address)
+			x, ds = u.Explain(ctx, s.seenAs(u.Path, path, address))
 		}
 	}
 	if ds.HasErrors() {
@@ -118,8 +119,11 @@ func (s *Server) explained(ctx context.Context, path, address string) string {
 	var b strings.Builder
 	_ = x.Print(&b) // a strings.Builder returns no error
 	out := source.HideCredentials(b.String())
-	if chosen := s.viewpointOf(ctx, path); chosen != "" && chosen != path {
+	if chosen := s.viewpointOf(ctx, path); chosen != "" && filepath.Dir(chosen) != filepath.Dir(path) {
 		out = "Seen from " + filepath.Dir(chosen) + ":\n\n" + out
+	}
+	if slices.ContainsFunc(programFunctions, func(f string) bool { return strings.Contains(out, f+"(") }) && !s.Session.Trusts(path) {
+		return "The program of a function is not run, because the directory is not trusted.\n\n" + fenced(out)
 	}
 	return fenced(out)
 }

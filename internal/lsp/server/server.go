@@ -33,6 +33,9 @@ const maxConcurrent = 256
 // codeNotInitialized is the error code of requests before initialize.
 const codeNotInitialized jrpc2.Code = -32002
 
+// codeCanceled is the error code of a request that the client canceled.
+const codeCanceled jrpc2.Code = -32800
+
 // codeRequestFailed is the error code of a request that is refused with a reason.
 const codeRequestFailed jrpc2.Code = -32803
 
@@ -47,6 +50,7 @@ type Server struct {
 	Options
 	rpc      *jrpc2.Server
 	ctx      context.Context // ends with the connection
+	close    func()          // ends the reading of messages
 	encoding document.Encoding
 	client   protocol.ClientCapabilities
 	settings settings
@@ -61,6 +65,8 @@ type Server struct {
 	changed   map[string]bool   // paths whose diagnostics are outdated
 	wake      chan struct{}
 	cancel    context.CancelFunc // ends the computation of diagnostics
+	granted   grant
+	answered  map[string]bool // the trust in each root that the client sent with its configuration
 }
 
 // settings are the settings of the client: initializationOptions, or the section "terrace" of its
@@ -68,6 +74,8 @@ type Server struct {
 type settings struct {
 	// Lint turns the findings of the built-in lint off if it is false. nil means true.
 	Lint *bool `json:"lint"`
+	// Trust is described in trust.go.
+	Trust json.RawMessage `json:"trust"`
 }
 
 // Serve answers requests from in on out until the client disconnects or sends exit. ok reports whether
@@ -79,11 +87,19 @@ func Serve(ctx context.Context, o Options, in io.Reader, out io.WriteCloser) (ok
 	s.rpc = jrpc2.NewServer(s.methods(), &jrpc2.ServerOptions{
 		AllowPush: true, DisableBuiltin: true, Concurrency: maxConcurrent, NewContext: func() context.Context { return ctx },
 	})
-	s.rpc.Start(channel.LSP(in, out))
+	// A client may keep its end of in open after exit, and reading from in cannot be interrupted.
+	messages, copied := io.Pipe()
+	s.close = func() { _ = messages.Close() }
+	go func() { // ends with in, or with its next byte
+		_, err := io.Copy(copied, in)
+		_ = copied.CloseWithError(err)
+	}()
+	s.rpc.Start(answers{channel.LSP(messages, out)})
 	var wg sync.WaitGroup
 	wg.Go(s.diagnose) // ends with ctx
 	go func() {       // ends with ctx
 		<-ctx.Done()
+		s.close()
 		s.rpc.Stop()
 	}()
 	_ = s.rpc.Wait() // a client that disconnects is not an error
@@ -105,7 +121,7 @@ func on[P, R any](s *Server, f func(context.Context, *P) (R, error)) jrpc2.Handl
 		r, err := f(ctx, &p)
 		switch {
 		case errors.Is(err, context.Canceled) || ctx.Err() != nil:
-			return nil, jrpc2.Errorf(jrpc2.Cancelled, "the request was canceled")
+			return nil, jrpc2.Errorf(codeCanceled, "the request was canceled")
 		case err != nil:
 			return nil, err
 		}
@@ -136,6 +152,7 @@ func (s *Server) methods() handler.Map {
 		}),
 		"exit": func(context.Context, *jrpc2.Request) (any, error) {
 			s.clean.Store(s.closing.Load())
+			s.close()
 			go s.rpc.Stop() // ends when all handlers have returned, which includes this one
 			return nil, nil
 		},
@@ -152,6 +169,8 @@ func (s *Server) methods() handler.Map {
 		"workspace/didChangeWatchedFiles":     notified(s, s.didChangeFiles),
 		"workspace/didChangeWorkspaceFolders": notified(s, s.didChangeFolders),
 		"workspace/didChangeConfiguration":    notified(s, s.didChangeConfiguration),
+		"workspace/didRenameFiles":            notified(s, s.didRenameFiles),
+		"workspace/willRenameFiles":           on(s, s.willRenameFiles),
 
 		"textDocument/formatting":           on(s, s.formatting),
 		"textDocument/rangeFormatting":      on(s, s.rangeFormatting),
@@ -178,6 +197,7 @@ func (s *Server) methods() handler.Map {
 		"workspace/textDocumentContent":     on(s, s.content),
 		"terrace/effective":                 on(s, s.effective),
 		"terrace/viewpoints":                on(s, s.viewpoints),
+		"terrace/values":                    on(s, s.values),
 	}
 }
 
@@ -196,6 +216,8 @@ func (s *Server) initialize(_ context.Context, p *protocol.InitializeParams) (an
 	}
 	s.roots = slices.DeleteFunc(s.roots, func(r string) bool { return r == "" })
 	_ = json.Unmarshal(p.InitializationOptions, &s.settings) // settings that cannot be read are the defaults
+	s.granted, _ = grantOf(s.settings.Trust)                 // another value grants nothing
+	s.applyTrust()
 	s.Session.Index.SetRoots(slices.Clone(s.roots))
 	s.ready.Store(true)
 	return map[string]any{
@@ -227,6 +249,7 @@ func (s *Server) initialize(_ context.Context, p *protocol.InitializeParams) (an
 			"workspace": map[string]any{
 				"workspaceFolders":    map[string]any{"supported": true, "changeNotifications": true},
 				"textDocumentContent": map[string]any{"schemes": []string{scheme}},
+				"fileOperations":      map[string]any{"willRename": renameFilter, "didRename": renameFilter},
 			},
 		},
 	}, nil
@@ -237,6 +260,7 @@ func (s *Server) initialized(context.Context, *struct{}) {
 	go func() { // ends with the connection
 		_ = s.Session.Index.Scan(s.ctx) // a request that needs the index repeats it
 	}()
+	s.configure()
 	if !s.client.Workspace.DidChangeWatchedFiles.DynamicRegistration {
 		return
 	}
@@ -273,6 +297,9 @@ func (s *Server) didClose(_ context.Context, p *protocol.DidCloseTextDocumentPar
 }
 
 func (s *Server) didSave(_ context.Context, p *protocol.DidSaveTextDocumentParams) {
+	if s.Session.Saved() {
+		s.recompute()
+	}
 	s.outdated(document.Path(p.TextDocument.URI))
 }
 
@@ -296,20 +323,8 @@ func (s *Server) didChangeFolders(_ context.Context, p *protocol.DidChangeWorksp
 	roots := slices.Clone(s.roots)
 	s.mu.Unlock()
 	s.Session.Index.SetRoots(roots)
-}
-
-func (s *Server) didChangeConfiguration(_ context.Context, p *struct {
-	Settings struct{ Terrace *settings }
-}) {
-	if p.Settings.Terrace == nil {
-		return
-	}
-	s.mu.Lock()
-	s.settings = *p.Settings.Terrace
-	s.mu.Unlock()
-	for _, b := range s.Session.Files.Open() {
-		s.outdated(b.Path)
-	}
+	s.applyTrust()
+	s.configure()
 }
 
 // inWorkspace reports whether a path is below a root of the workspace, and not part of a directory that

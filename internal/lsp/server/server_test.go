@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/creachadair/jrpc2/channel"
 	"github.com/terrace-iac/terrace/internal/lsp/document"
 	"github.com/terrace-iac/terrace/internal/lsp/protocol"
 	"github.com/terrace-iac/terrace/internal/lsp/workspace"
+	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
 const moduleFiles = `
@@ -117,6 +120,38 @@ func TestLifecycle(t *testing.T) {
 			t.Error("exit after shutdown is not clean")
 		}
 	case <-time.After(10 * time.Second):
+		t.Fatal("the server does not end")
+	}
+}
+
+// The server ends after exit also if the client keeps the connection open.
+func TestExitWhileOpen(t *testing.T) {
+	d, who, err := workdir.Embedded(workdir.Embedding{Dir: t.TempDir(), Log: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, out := io.Pipe()
+	answers, to := io.Pipe()
+	done := make(chan bool, 1)
+	go func() { done <- Serve(t.Context(), Options{Session: workspace.New(d, who)}, in, to) }()
+	c := channel.LSP(answers, out)
+	for _, m := range []string{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}`, `{"jsonrpc":"2.0","id":2,"method":"shutdown"}`} {
+		if err := c.Send([]byte(m)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Recv(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Send([]byte(`{"jsonrpc":"2.0","method":"exit"}`)); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case ok := <-done:
+		if !ok {
+			t.Error("exit after shutdown is not clean")
+		}
+	case <-time.After(30 * time.Second):
 		t.Fatal("the server does not end")
 	}
 }

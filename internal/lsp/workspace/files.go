@@ -3,7 +3,7 @@
 //
 // Main types: Session, the session; Files, the buffers over the file system; Index, the names of all
 // files; Module and Unit, the results for one directory and one unit. The one rule: nothing in this
-// package starts a program or a provider, uses the network, or reads a state.
+// package starts a provider, uses the network, or reads a state, and only trust.go starts programs.
 package workspace
 
 import (
@@ -146,6 +146,7 @@ func (f *Files) versionOf(path string) version {
 type reading struct {
 	files *Files
 	dir   string
+	valid func() bool // false means that the result is outdated for another reason; may be nil
 
 	mu   sync.Mutex
 	seen map[string]version
@@ -200,6 +201,9 @@ func (r *reading) kept() *readfile.Kept {
 
 // current reports whether nothing that was read has changed.
 func (r *reading) current() bool {
+	if r.valid != nil && !r.valid() {
+		return false
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for path, v := range r.seen {

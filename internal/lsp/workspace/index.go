@@ -77,6 +77,11 @@ var skipped = []string{".git", ".terraform", ".terragrunt-cache", "node_modules"
 func (x *Index) Scan(ctx context.Context) error {
 	x.walk.Lock()
 	defer x.walk.Unlock()
+	for _, b := range x.files.Open() { // an edit counts at once
+		if index.KindOf(b.Path) != index.Other {
+			x.File(b.Path)
+		}
+	}
 	now := x.now()
 	if !x.walked.IsZero() && now.Sub(x.walked) < scanAge {
 		return nil

@@ -38,6 +38,7 @@ type Session struct {
 	who     string
 	plugins *workdir.Plugins // nil if the settings of the user cannot be read
 	slots   chan struct{}    // limits how many results are computed at once
+	trust   trust
 
 	modules results[*Module]
 	units   results[*Unit]
@@ -46,6 +47,10 @@ type Session struct {
 // New returns a session with the settings of a directory. who is user@host.
 func New(d *workdir.Directory, who string) *Session {
 	s := &Session{Files: &Files{}, who: who, slots: make(chan struct{}, 2)}
+	s.trust.now = d.Now
+	if !d.NoPrograms {
+		s.trust.programs = d.Run
+	}
 	base := *d
 	base.Host, base.Stderr, base.KeptSchemas = workdir.Silent{}, nil, true
 	base.WithoutPrograms() // before the backends, which may start programs too
@@ -292,7 +297,7 @@ func (s *Session) read(ctx context.Context, path string) *Unit {
 	o := estates.Options{
 		Discovery: discovery.Settings{Root: root, Whole: true, Overlay: &stacks.Overlay{}},
 		Request:   unit.Request{Command: "plan", Args: []string{"plan"}},
-		Machine:   unit.Machine{Environ: u.dir.Env, Run: sys.SkipPrograms, Now: u.dir.Now, Home: u.dir.HomeOrError},
+		Machine:   unit.Machine{Environ: u.dir.Env, Run: s.trust.runner(u.reading), Now: u.dir.Now, Home: u.dir.HomeOrError},
 		Who:       s.who, Checking: true, Tolerant: true, Redactor: u.redactor,
 		Sources: workcopy.Sources{Fetch: modules.Fetched(u.dir, plugins.Config)},
 		Host:    estates.Host{Plugins: plugins, Backends: u.dir.Backends(), Texts: u.dir.Set},

@@ -1,0 +1,56 @@
+import * as vscode from "vscode";
+
+// trusted reports whether functions of unit files may run programs: the workspace is trusted, and the
+// user's own settings allow it. A value in the settings of the workspace does not count, since the
+// repository can contain them.
+export function trusted(): boolean {
+  const setting = vscode.workspace.getConfiguration("terrace").inspect<string>("trust");
+  return vscode.workspace.isTrusted && setting?.globalValue === "workspace";
+}
+
+// serverProgram returns the path of the program. In restricted mode, the settings of the workspace do
+// not count.
+export function serverProgram(): string {
+  const setting = vscode.workspace.getConfiguration("terrace").inspect<string>("path");
+  const own = vscode.workspace.isTrusted ? setting?.workspaceFolderValue ?? setting?.workspaceValue : undefined;
+  return own || setting?.globalValue || setting?.defaultValue || "terrace";
+}
+
+// ServerSection is the section "terrace" of the configuration, as the server reads it.
+export interface ServerSection {
+  lint: boolean;
+  trust: boolean;
+}
+
+// serverSection returns the section for a workspace folder.
+export function serverSection(scope?: string): ServerSection {
+  const uri = scope ? vscode.Uri.parse(scope) : undefined;
+  return { lint: vscode.workspace.getConfiguration("terrace", uri).get("lint", true), trust: trusted() };
+}
+
+// initializationOptions make the server take the trust from the configuration that this extension sends.
+export function initializationOptions(): { lint: boolean; trust: string } {
+  return { lint: serverSection().lint, trust: "configuration" };
+}
+
+// viewpointSetting returns the URI of the unit in the setting "terrace.viewpoint" for a file, or "".
+export function viewpointSetting(file: vscode.Uri, units: string[]): string {
+  const folder = vscode.workspace.getWorkspaceFolder(file);
+  const wanted = vscode.workspace.getConfiguration("terrace", file).get("viewpoint", "").replace(/^\.\/|\/+$/g, "");
+  if (!folder || !wanted) {
+    return "";
+  }
+  return units.find((u) => unitName(u, folder.uri.toString()) === wanted) ?? "";
+}
+
+// unitName returns the name of a unit: its directory relative to a workspace folder. A file that is not
+// called terragrunt.hcl is an environment file, whose name counts too.
+export function unitName(unit: string, folder: string): string {
+  let path = decodeURIComponent(unit);
+  const base = decodeURIComponent(folder).replace(/\/$/, "") + "/";
+  path = path.startsWith(base) ? path.slice(base.length) : path.replace(/^file:\/\//, "");
+  if (path === "terragrunt.hcl") {
+    return ".";
+  }
+  return path.replace(/\/terragrunt\.hcl$/, "");
+}

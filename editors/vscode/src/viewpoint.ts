@@ -1,0 +1,120 @@
+import * as vscode from "vscode";
+import type { LanguageClient } from "vscode-languageclient/node";
+import { unitName, viewpointSetting } from "./settings";
+
+// Viewpoints is the answer of the request terrace/viewpoints.
+interface Viewpoints {
+  current: string;
+  all: string[];
+}
+
+// Values is the answer of the request terrace/values.
+interface Values {
+  address: string;
+  values: { value: string; units: string[] }[];
+  more: boolean;
+}
+
+// Viewpoint shows in the status bar from which unit the active file is seen, and changes it.
+export class Viewpoint implements vscode.Disposable {
+  private readonly item = vscode.window.createStatusBarItem("terrace.viewpoint", vscode.StatusBarAlignment.Right, 100);
+  private readonly changed = new vscode.EventEmitter<void>();
+  private readonly chosen = new Set<string>(); // files whose viewpoint the user or the setting chose
+  private version = 0;
+  readonly onDidChange = this.changed.event;
+
+  constructor(private readonly client: () => LanguageClient | undefined) {
+    this.item.name = "Terrace Viewpoint";
+    this.item.command = "terrace.chooseViewpoint";
+  }
+
+  dispose(): void {
+    this.item.dispose();
+    this.changed.dispose();
+  }
+
+  // update shows the viewpoint of the active file.
+  async update(): Promise<void> {
+    const version = ++this.version;
+    const uri = vscode.window.activeTextEditor?.document.uri;
+    const found = uri && (await this.request(uri));
+    if (version !== this.version) {
+      return; // another file is active
+    }
+    if (!uri || !found || !found.current) {
+      this.item.hide();
+      return;
+    }
+    const wanted = this.chosen.has(uri.toString()) ? "" : viewpointSetting(uri, found.all);
+    if (wanted && wanted !== found.current) {
+      await this.set(uri, wanted);
+      return;
+    }
+    const name = this.name(uri, found.current);
+    this.item.text = `$(eye) seen from ${name}`;
+    this.item.tooltip = found.all.length > 1 ? `${found.all.length} units read this file. Select to choose another.` : "Terrace shows the values of this unit.";
+    this.item.show();
+  }
+
+  // choose asks the user for a unit.
+  async choose(): Promise<void> {
+    const uri = vscode.window.activeTextEditor?.document.uri;
+    const found = uri && (await this.request(uri));
+    if (!uri || !found || found.all.length === 0) {
+      await vscode.window.showInformationMessage("No unit reads this file.");
+      return;
+    }
+    const items = [
+      { label: "Nearest unit", description: "the default", unit: "" },
+      ...found.all.map((unit) => ({ label: this.name(uri, unit), description: unit === found.current ? "current" : "", unit })),
+    ];
+    const choice = await vscode.window.showQuickPick(items, { title: "Seen from", matchOnDescription: true });
+    if (choice) {
+      await this.set(uri, choice.unit);
+    }
+  }
+
+  // showValues shows the values that the name at the cursor has in all units that read the file. A choice
+  // becomes the viewpoint.
+  async showValues(): Promise<void> {
+    const editor = vscode.window.activeTextEditor;
+    const client = this.client();
+    if (!editor || !client || editor.document.uri.scheme !== "file") {
+      return;
+    }
+    const uri = editor.document.uri;
+    const at = editor.selection.active;
+    const found = await client.sendRequest<Values>("terrace/values", { textDocument: { uri: uri.toString() }, position: { line: at.line, character: at.character } });
+    if (found.values.length === 0) {
+      await vscode.window.showInformationMessage("There is no name here whose value a unit determines.");
+      return;
+    }
+    const count = found.values.reduce((n, v) => n + v.units.length, 0);
+    const items = found.values.flatMap((v) => v.units.map((unit) => ({ label: v.value || "not known", description: this.name(uri, unit), unit })));
+    const plural = (n: number, word: string) => `${n} ${word}${n === 1 ? "" : "s"}`;
+    const title = `${found.address}: ${plural(found.values.length, "value")} in ${found.more ? "more than " : ""}${plural(count, "unit")}`;
+    const choice = await vscode.window.showQuickPick(items, { title, matchOnDescription: true, placeHolder: "Select a unit to see the file from it" });
+    if (choice) {
+      await this.set(uri, choice.unit);
+    }
+  }
+
+  private async set(file: vscode.Uri, unit: string): Promise<void> {
+    this.chosen.add(file.toString());
+    await this.client()?.sendRequest("workspace/executeCommand", { command: "terrace.viewpoint", arguments: [file.toString(), unit] });
+    this.changed.fire();
+    await this.update();
+  }
+
+  private async request(uri: vscode.Uri): Promise<Viewpoints | undefined> {
+    const client = this.client();
+    if (!client || uri.scheme !== "file" || !/\.(tf|tofu|hcl|tfvars)(\.json)?$/.test(uri.path)) {
+      return undefined;
+    }
+    return client.sendRequest<Viewpoints>("terrace/viewpoints", { textDocument: { uri: uri.toString() } });
+  }
+
+  private name(file: vscode.Uri, unit: string): string {
+    return unitName(unit, vscode.workspace.getWorkspaceFolder(file)?.uri.toString() ?? "");
+  }
+}

@@ -1,0 +1,183 @@
+// The logic of the extension, with a stub of the editor. The language server is not started here.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import test from "node:test";
+import { editor, Uri } from "./stub.mjs";
+
+const root = "file:///repo/root.hcl";
+const units = ["file:///repo/prod/app/terragrunt.hcl", "file:///repo/dev/app/terragrunt.hcl", "file:///repo/eu/us.hcl"];
+
+async function active(e, file, current = units[0]) {
+  e.open(file);
+  let now = current;
+  e.answers["terrace/viewpoints"] = () => ({ current: now, all: units });
+  e.answers["workspace/executeCommand"] = (p) => void (now = p.arguments[1] || current);
+  await e.extension.activate(e.context);
+}
+
+test("the server gets no trust from a repository", async () => {
+  const e = editor();
+  e.workspaceSettings = { "terrace.trust": "workspace", "terrace.path": "/repo/evil" };
+  await e.extension.activate(e.context);
+  const [c] = e.clients;
+  assert.deepEqual(c.server, { command: "terrace", args: ["lsp"] }, "the server starts in restricted mode, from the user's path");
+  assert.equal(c.options.initializationOptions.trust, "configuration");
+  const ask = async () => (await c.options.middleware.workspace.configuration({ items: [{ section: "terrace" }, { section: "terrace", scopeUri: "file:///repo" }, { section: "other" }] }, null, async () => [1, 2, 3]));
+  assert.deepEqual(await ask(), [{ lint: true, trust: false }, { lint: true, trust: false }, 3]);
+  e.trusted = true;
+  assert.equal((await ask())[1].trust, false, "the setting of the workspace does not count in a trusted workspace either");
+  e.settings = { "terrace.trust": "workspace" };
+  assert.equal((await ask())[1].trust, true);
+  e.trusted = false;
+  assert.equal((await ask())[1].trust, false, "restricted mode wins");
+});
+
+test("the server asks again when the workspace becomes trusted or settings change", async () => {
+  const e = editor();
+  await e.extension.activate(e.context);
+  e.events.trust.fire();
+  assert.deepEqual(e.sent.at(-1), ["workspace/didChangeConfiguration", { settings: null }]);
+  e.sent.length = 0;
+  e.events.configuration.fire({ affectsConfiguration: (s) => s === "terrace" });
+  assert.deepEqual(e.sent[0], ["workspace/didChangeConfiguration", { settings: null }]);
+  e.events.configuration.fire({ affectsConfiguration: (s) => s === "terrace" || s === "terrace.path" });
+  await new Promise((r) => setTimeout(r, 10));
+  assert.deepEqual(e.clients.map((c) => c.state), ["stopped", "running"], "another path restarts the server");
+});
+
+test("a workspace can choose the program when it is trusted", async () => {
+  const e = editor();
+  e.trusted = true;
+  e.workspaceSettings = { "terrace.path": "/repo/bin/terrace" };
+  await e.extension.activate(e.context);
+  assert.equal(e.clients[0].server.command, "/repo/bin/terrace");
+});
+
+test("a program that cannot be started is an error with the setting", async () => {
+  const e = editor();
+  e.failure = "ENOENT";
+  await e.extension.activate(e.context);
+  assert.match(e.shown[0], /"terrace" cannot be started: ENOENT/);
+});
+
+test("the status bar shows the viewpoint, and the command changes it", async () => {
+  const e = editor();
+  await active(e, "/repo/root.hcl");
+  assert.equal(e.item.text, "$(eye) seen from prod/app");
+  assert.ok(e.item.visible);
+  e.pick = (items) => items[2];
+  await e.commands["terrace.chooseViewpoint"]();
+  assert.deepEqual(e.picked.map((i) => i.label), ["Nearest unit", "prod/app", "dev/app", "eu/us.hcl"]);
+  assert.deepEqual(e.sent.find(([m]) => m === "workspace/executeCommand"), ["workspace/executeCommand", { command: "terrace.viewpoint", arguments: [root, units[1]] }]);
+  assert.equal(e.item.text, "$(eye) seen from dev/app");
+  e.open("/repo/readme.md");
+  e.events.active.fire();
+  await new Promise((r) => setTimeout(r, 10));
+  assert.equal(e.item.visible, false);
+});
+
+test("the setting is the first viewpoint, until the user chooses another", async () => {
+  const e = editor();
+  e.settings = { "terrace.viewpoint": "./dev/app/" };
+  await active(e, "/repo/root.hcl");
+  assert.equal(e.item.text, "$(eye) seen from dev/app");
+  e.pick = (items) => items[1];
+  await e.commands["terrace.chooseViewpoint"]();
+  assert.equal(e.item.text, "$(eye) seen from prod/app");
+});
+
+test("a file that no unit reads has no viewpoint", async () => {
+  const e = editor();
+  e.answers["terrace/viewpoints"] = { current: "", all: [] };
+  e.open("/repo/main.tf");
+  await e.extension.activate(e.context);
+  assert.equal(e.item.visible, false);
+  await e.commands["terrace.chooseViewpoint"]();
+  assert.match(e.shown[0], /No unit reads this file/);
+});
+
+test("the values of all units are listed, and a choice becomes the viewpoint", async () => {
+  const e = editor();
+  await active(e, "/repo/root.hcl");
+  e.vscode.window.activeTextEditor.selection = { active: { line: 1, character: 3 } };
+  e.answers["terrace/values"] = { address: "local.env", values: [{ value: '"a"', units: [units[0], units[1]] }, { value: "", units: [units[2]] }], more: false };
+  let title;
+  e.vscode.window.showQuickPick = async (items, o) => ((title = o.title), (e.picked = items), items[1]);
+  await e.commands["terrace.showValues"]();
+  assert.equal(title, "local.env: 2 values in 3 units");
+  assert.deepEqual(e.picked.map((i) => `${i.label} ${i.description}`), ['"a" prod/app', '"a" dev/app', "not known eu/us.hcl"]);
+  assert.equal(e.item.text, "$(eye) seen from dev/app");
+  e.answers["terrace/values"] = { address: "", values: [], more: false };
+  await e.commands["terrace.showValues"]();
+  assert.match(e.shown[0], /no name here/);
+});
+
+test("every command in the manifest exists", async () => {
+  const e = editor();
+  await e.extension.activate(e.context);
+  const manifest = JSON.parse(readFileSync(new URL("../package.json", import.meta.url)));
+  assert.deepEqual(manifest.contributes.commands.map((c) => c.command).sort(), Object.keys(e.commands).sort());
+});
+
+test("the effective document is read-only and links to origins", async () => {
+  const e = editor();
+  e.answers["terrace/effective"] = { languageId: "terraform", text: '# main.tf:1\nx = 1 # over_override.tf:2 (override 1), overrides main.tf:3\ny = "# a.tf:1"\nz = 1 # ../root.hcl:7' };
+  e.answers["terrace/viewpoints"] = { current: "", all: [] };
+  e.open("/repo/m/main.tf");
+  await e.extension.activate(e.context);
+  await e.commands["terrace.showEffective"]();
+  const [document] = e.shown;
+  assert.equal(document.uri.scheme, "terrace-effective");
+  assert.equal(document.languageId, "terraform");
+  const lines = document.text.split("\n");
+  const links = e.providers.links.provideDocumentLinks({ uri: document.uri, lineCount: lines.length, lineAt: (i) => ({ text: lines[i] }) });
+  assert.deepEqual(links.map((l) => `${l.range.at} ${l.target.path}#${l.target.fragment}`), [
+    "0,2,0,11 /repo/m/main.tf#L1", "1,8,1,26 /repo/m/over_override.tf#L2", "1,51,1,60 /repo/m/main.tf#L3", "3,8,3,21 /repo/root.hcl#L7",
+  ]);
+});
+
+test("the lens of references shows them", async () => {
+  const e = editor();
+  await e.extension.activate(e.context);
+  const { executeCommand } = e.clients[0].options.middleware;
+  await executeCommand("terrace.references", ["file:///repo/a.tf", { line: 1, character: 2 }], async () => [{ uri: "file:///repo/b.tf" }]);
+  assert.equal(e.executed.at(-1)[0], "editor.action.showReferences");
+});
+
+test("affected compares the unsaved text with HEAD, in trusted workspaces only", async (t) => {
+  const dir = mkdtempSync(path.join(tmpdir(), "terrace-test-"));
+  t.after(() => execFileSync("rm", ["-rf", dir]));
+  const env = { ...process.env, GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_SYSTEM: "/dev/null" };
+  const git = (...args) => execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@x", ...args], { cwd: dir, env, encoding: "utf8" }).trim();
+  try {
+    git("init", "-q");
+  } catch {
+    return t.skip("git is not installed");
+  }
+  mkdirSync(path.join(dir, "m"));
+  writeFileSync(path.join(dir, "m/main.tf"), "one\n");
+  git("add", ".");
+  git("commit", "-qm", "one");
+  writeFileSync(path.join(dir, "m/new.tf"), "not in git\n");
+  const program = path.join(dir, "../", path.basename(dir) + "-terrace");
+  writeFileSync(program, `#!/bin/sh\necho "$1 $2"; pwd; git show "$3:m/main.tf"; git show "$3:m/new.tf"\n`);
+  chmodSync(program, 0o755);
+  t.after(() => execFileSync("rm", [program]));
+  const e = editor();
+  e.settings = { "terrace.path": program };
+  e.answers["terrace/viewpoints"] = { current: "", all: [] };
+  e.open(path.join(dir, "m/main.tf"));
+  e.documents = [{ isDirty: true, uri: Uri.file(path.join(dir, "m/main.tf")), getText: () => "unsaved\n" }, { isDirty: false, uri: Uri.file("/x") }];
+  await e.extension.activate(e.context);
+  await e.commands["terrace.showAffected"]();
+  assert.match(e.shown.pop(), /Trust the workspace/);
+  e.trusted = true;
+  await e.commands["terrace.showAffected"]();
+  assert.deepEqual(e.shown[0].text.trim().split("\n"), ["affected HEAD", path.join(dir, "m"), "unsaved", "not in git"]);
+  assert.equal(git("status", "--porcelain"), "?? m/new.tf", "the index of the user is as before");
+  assert.equal(readFileSync(path.join(dir, "m/main.tf"), "utf8"), "one\n");
+  assert.equal(git("rev-list", "--all", "--count"), "1");
+});

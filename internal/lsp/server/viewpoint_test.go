@@ -1,0 +1,110 @@
+package server
+
+import (
+	"strings"
+	"testing"
+)
+
+const viewpointFiles = `
+-- root.hcl --
+locals {
+  env  = basename(get_terragrunt_dir())
+  same = "x"
+}
+inputs = {
+  env  = local.env
+  same = local.same
+}
+-- a/terragrunt.hcl --
+include "root" {
+  path   = find_in_parent_folders("root.hcl")
+  expose = true
+}
+terraform {
+  source = "../m"
+}
+-- b/terragrunt.hcl --
+include "root" {
+  path   = find_in_parent_folders("root.hcl")
+  expose = true
+}
+terraform {
+  source = "../m"
+}
+-- m/main.tf --
+variable "env" {}
+variable "same" {}
+output "o" {
+  value = var.env
+}
+-- own/terragrunt.hcl --
+inputs = {
+  x = 1
+}
+-- own/main.tf --
+variable "x" {}
+`
+
+// The units of a module and of a shared file are listed, with the value in each.
+func TestViewpoints(t *testing.T) {
+	c := start(t, unpack(t, viewpointFiles), nil)
+	for _, name := range []string{"root.hcl", "m/main.tf", "own/main.tf"} {
+		c.open(name)
+	}
+	views := func(name string) string {
+		var r viewpointsResult
+		c.call("terrace/viewpoints", map[string]any{"textDocument": map[string]any{"uri": c.uri(name)}}, &r)
+		var all []string
+		for _, u := range r.All {
+			all = append(all, c.name(u))
+		}
+		current := "none"
+		if r.Current != "" {
+			current = c.name(r.Current)
+		}
+		return current + " of " + strings.Join(all, " ")
+	}
+	choose := func(name, unit string) {
+		c.call("workspace/executeCommand", map[string]any{"command": "terrace.viewpoint", "arguments": []string{c.uri(name), c.uri(unit)}}, nil)
+	}
+	equal(t, "root.hcl", []string{views("root.hcl")}, "a/terragrunt.hcl of a/terragrunt.hcl b/terragrunt.hcl")
+	equal(t, "a module", []string{views("m/main.tf")}, "none of a/terragrunt.hcl b/terragrunt.hcl")
+	equal(t, "a module with a unit", []string{views("own/main.tf")}, "own/terragrunt.hcl of own/terragrunt.hcl")
+	choose("m/main.tf", "b/terragrunt.hcl")
+	equal(t, "the chosen unit", []string{views("m/main.tf")}, "b/terragrunt.hcl of a/terragrunt.hcl b/terragrunt.hcl")
+	if got := c.hoverText("m/main.tf", "var.en"); !strings.Contains(got, `"b"`) {
+		t.Errorf("hover in a module seen from b: %s", got)
+	}
+	choose("root.hcl", "b/terragrunt.hcl")
+	if got := c.hoverText("root.hcl", "env  = local.en"); !strings.Contains(got, `"b"`) {
+		t.Errorf("hover at a local value of root.hcl seen from b: %s", got)
+	}
+	values := func(name, before string) (out []string) {
+		var r valuesResult
+		c.call("terrace/values", c.at(name, before), &r)
+		for _, v := range r.Values {
+			line := r.Address + " " + v.Value + ":"
+			for _, u := range v.Units {
+				line += " " + c.name(u)
+			}
+			out = append(out, line)
+		}
+		return out
+	}
+	equal(t, "different values", values("root.hcl", "local.en"), `local.env "a": a/terragrunt.hcl`, `local.env "b": b/terragrunt.hcl`)
+	equal(t, "equal values", values("root.hcl", "local.sam"), `local.same "x": a/terragrunt.hcl b/terragrunt.hcl`)
+	equal(t, "a declaration", values("root.hcl", "  sam"), `local.same "x": a/terragrunt.hcl b/terragrunt.hcl`)
+	equal(t, "a variable of a module", values("m/main.tf", "var.en"), `var.env "a": a/terragrunt.hcl`, `var.env "b": b/terragrunt.hcl`)
+	equal(t, "no name", values("root.hcl", "locals "))
+}
+
+// The names of a unit file are not those of the module in the same directory.
+func TestNamesOfUnits(t *testing.T) {
+	c := start(t, unpack(t, "-- terragrunt.hcl --\nlocals {\n  of_unit = 1\n}\n-- main.tf --\nlocals {\n  of_module = 1\n}\noutput \"o\" {\n  value = local.\n}\n"), nil)
+	c.open("main.tf")
+	var r any
+	c.call("textDocument/completion", c.at("main.tf", "= local."), &r)
+	if got := asJSON(r); !strings.Contains(got, "of_module") || strings.Contains(got, "of_unit") {
+		t.Errorf("completion: %s", got)
+	}
+}
