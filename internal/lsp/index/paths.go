@@ -49,6 +49,10 @@ func (w *walker) eval(x hclsyntax.Expression, body *hclsyntax.Body, depth int) s
 		locals := map[string]cty.Value{}
 		for _, t := range refs {
 			n, ok := attr(t, 1)
+			if ok && t.RootName() == "path" && n == "module" && len(t) == 2 {
+				ctx.Variables["path"] = cty.ObjectVal(map[string]cty.Value{"module": cty.StringVal(filepath.ToSlash(filepath.Dir(w.Path)))})
+				continue
+			}
 			if !ok || t.RootName() != "local" || len(t) != 2 {
 				return ""
 			}

@@ -31,6 +31,8 @@ func (s *Server) formatted(d protocol.TextDocumentIdentifier) ([]protocol.TextEd
 	if b == nil {
 		return nil, refuse("%s is not open", d.URI)
 	}
+	done := s.Session.Index.Urgent()
+	defer done()
 	edits := edits(b, s.encoding)
 	if edits == nil {
 		edits = []protocol.TextEdit{}

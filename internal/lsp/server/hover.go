@@ -70,6 +70,8 @@ func address(f *index.File, o *index.Occurrence) string {
 		return o.Addr + o.Part
 	case via == "terraform":
 		return "inputs." + name
+	case via == "local" && kind == "key":
+		return o.Via + "." + name + o.Part
 	case via == "dependency":
 		return o.Via + ".outputs." + name + o.Part
 	case via == "module" && f.Kind == index.Module:

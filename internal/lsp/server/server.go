@@ -33,6 +33,9 @@ const maxConcurrent = 256
 // codeNotInitialized is the error code of requests before initialize.
 const codeNotInitialized jrpc2.Code = -32002
 
+// codeCanceled is the error code of a request that the client canceled.
+const codeCanceled jrpc2.Code = -32800
+
 // codeRequestFailed is the error code of a request that is refused with a reason.
 const codeRequestFailed jrpc2.Code = -32803
 
@@ -105,7 +108,7 @@ func on[P, R any](s *Server, f func(context.Context, *P) (R, error)) jrpc2.Handl
 		r, err := f(ctx, &p)
 		switch {
 		case errors.Is(err, context.Canceled) || ctx.Err() != nil:
-			return nil, jrpc2.Errorf(jrpc2.Cancelled, "the request was canceled")
+			return nil, jrpc2.Errorf(codeCanceled, "the request was canceled")
 		case err != nil:
 			return nil, err
 		}
@@ -242,9 +245,12 @@ func (s *Server) initialized(context.Context, *struct{}) {
 	}
 	go func() { // ends with the connection
 		watchers := []map[string]string{{"globPattern": "**/*.{tf,tofu,hcl,tfvars,json,yaml,yml}"}}
-		_, _ = s.rpc.Callback(s.ctx, "client/registerCapability", map[string]any{"registrations": []any{map[string]any{
+		_, err := s.rpc.Callback(s.ctx, "client/registerCapability", map[string]any{"registrations": []any{map[string]any{
 			"id": "files", "method": "workspace/didChangeWatchedFiles", "registerOptions": map[string]any{"watchers": watchers},
-		}}}) // without it, requests look for changes themselves
+		}}})
+		if err == nil { // otherwise requests look for changes more often
+			s.Session.Index.Watched()
+		}
 	}()
 }
 
@@ -277,9 +283,18 @@ func (s *Server) didSave(_ context.Context, p *protocol.DidSaveTextDocumentParam
 }
 
 func (s *Server) didChangeFiles(_ context.Context, p *protocol.DidChangeWatchedFilesParams) {
-	s.Session.Index.Invalidate()
+	var paths []string
 	for _, c := range p.Changes {
-		s.outdated(document.Path(c.URI))
+		if path := document.Path(c.URI); path != "" {
+			paths = append(paths, path)
+		}
+	}
+	if len(paths) == 0 {
+		s.Session.Index.Invalidate()
+	}
+	s.Session.Index.Changed(paths)
+	for _, path := range paths {
+		s.outdated(path)
 	}
 }
 

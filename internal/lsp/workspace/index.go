@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/base/parallel"
@@ -18,9 +19,12 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// scanAge is the age of the last walk over the workspace after which a request walks over it again. A
-// notification about changed files has the same effect.
-const scanAge = 3 * time.Second
+// scanAge is the age of the last walk over the workspace after which a request starts another one in the
+// background. watchedAge is the same if the client reports which files change.
+const (
+	scanAge    = 3 * time.Second
+	watchedAge = time.Minute
+)
 
 // A Symbol is a name with its scope: the directory of a module, or the path of a unit file.
 type Symbol struct{ Scope, Addr string }
@@ -37,7 +41,10 @@ type Index struct {
 	now   func() time.Time
 
 	walk    sync.Mutex // held while the workspace is walked over
-	walked  time.Time  // of the last walk; zero means that one is needed
+	walked  time.Time  // of the last walk; zero means that a request waits for one
+	again   bool       // a walk in the background has started
+	age     time.Duration
+	urgent  atomic.Int32 // requests that must not wait for the processor
 	mu      sync.Mutex
 	roots   []string
 	entries map[string]*entry
@@ -52,7 +59,7 @@ type entry struct {
 }
 
 func newIndex(f *Files, now func() time.Time) *Index {
-	return &Index{files: f, now: now, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]map[string]bool{}}
+	return &Index{files: f, now: now, age: scanAge, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]map[string]bool{}}
 }
 
 // SetRoots sets the directories of the workspace.
@@ -63,27 +70,93 @@ func (x *Index) SetRoots(dirs []string) {
 	x.Invalidate()
 }
 
-// Invalidate makes the next request walk over the workspace.
+// Watched means that the client reports each file that changes, so that the index looks for changes
+// less often.
+func (x *Index) Watched() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.age = watchedAge
+}
+
+// Invalidate makes the next request wait for a walk over the workspace.
 func (x *Index) Invalidate() {
 	x.walk.Lock()
 	defer x.walk.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	x.walked = time.Time{}
+}
+
+// Changed reads files again that were changed, created or deleted. A path may be that of a deleted
+// directory.
+func (x *Index) Changed(paths []string) {
+	for _, path := range paths {
+		if index.KindOf(path).Indexed() {
+			x.File(path)
+		}
+		if x.files.Exists(path) {
+			continue
+		}
+		x.mu.Lock()
+		for name := range x.entries {
+			if strings.HasPrefix(name, path+string(filepath.Separator)) {
+				x.remove(name)
+			}
+		}
+		x.mu.Unlock()
+	}
+}
+
+// Urgent makes the walk over the workspace pause until done is called, so that a request has the
+// processor for itself.
+func (x *Index) Urgent() (done func()) {
+	x.urgent.Add(1)
+	return func() { x.urgent.Add(-1) }
+}
+
+// pause waits while an urgent request runs.
+func (x *Index) pause(ctx context.Context) {
+	for x.urgent.Load() > 0 && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // skipped contains the names of directories that are not part of a workspace.
 var skipped = []string{".git", ".terraform", ".terragrunt-cache", "node_modules", ".hg", ".svn"}
 
-// Scan walks over the workspace, unless that was done recently, and reads the files that changed.
+// Scan waits until the workspace was walked over once. If that was long ago, it starts another walk in
+// the background.
 func (x *Index) Scan(ctx context.Context) error {
+	x.mu.Lock()
+	walked, age := x.walked, x.age
+	if !walked.IsZero() && x.now().Sub(walked) >= age && !x.again {
+		x.again = true
+		go func() { // ends with the walk
+			_ = x.scan(context.WithoutCancel(ctx), walked) // the next request repeats it
+			x.mu.Lock()
+			x.again = false
+			x.mu.Unlock()
+		}()
+	}
+	x.mu.Unlock()
+	if !walked.IsZero() {
+		return nil
+	}
+	return x.scan(ctx, walked)
+}
+
+// scan walks over the workspace and reads the files that changed, unless another walk has ended since
+// the walk at the time before.
+func (x *Index) scan(ctx context.Context, before time.Time) error {
 	x.walk.Lock()
 	defer x.walk.Unlock()
 	now := x.now()
-	if !x.walked.IsZero() && now.Sub(x.walked) < scanAge {
+	x.mu.Lock()
+	roots, walked := x.roots, x.walked
+	x.mu.Unlock()
+	if !walked.Equal(before) && !walked.IsZero() {
 		return nil
 	}
-	x.mu.Lock()
-	roots := x.roots
-	x.mu.Unlock()
 	found := map[string]bool{}
 	var paths []string
 	for _, root := range roots {
@@ -95,7 +168,7 @@ func (x *Index) Scan(ctx context.Context) error {
 				return nil // a directory that cannot be read has no names
 			case d.IsDir() && slices.Contains(skipped, d.Name()):
 				return fs.SkipDir
-			case d.Type().IsRegular() && index.KindOf(d.Name()) != index.Other && !found[path]:
+			case d.Type().IsRegular() && index.KindOf(d.Name()).Indexed() && !found[path]:
 				found[path] = true
 				paths = append(paths, path)
 			}
@@ -106,13 +179,13 @@ func (x *Index) Scan(ctx context.Context) error {
 		}
 	}
 	for _, b := range x.files.Open() {
-		if !found[b.Path] && index.KindOf(b.Path) != index.Other {
+		if !found[b.Path] && index.KindOf(b.Path).Indexed() {
 			found[b.Path] = true
 			paths = append(paths, b.Path)
 		}
 	}
 	parallel.Map(len(paths), 0, func(i int) struct{} {
-		if ctx.Err() == nil {
+		if x.pause(ctx); ctx.Err() == nil {
 			x.File(paths[i])
 		}
 		return struct{}{}
@@ -122,8 +195,8 @@ func (x *Index) Scan(ctx context.Context) error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for path := range x.entries {
-		if !found[path] {
+	for path, e := range x.entries {
+		if !found[path] && e.file.Kind.Indexed() {
 			x.remove(path)
 		}
 	}
@@ -216,7 +289,7 @@ func (x *Index) Dir(dir string) []*index.File {
 	entries, _ := x.files.ReadDir(dir)
 	var out []*index.File
 	for _, e := range entries {
-		if !e.IsDir() && index.KindOf(e.Name()) != index.Other {
+		if !e.IsDir() && index.KindOf(e.Name()).Indexed() {
 			out = append(out, x.File(filepath.Join(dir, e.Name())))
 		}
 	}
@@ -267,18 +340,27 @@ func (x *Index) Target(f *index.File, via string) string { return x.target(f, vi
 
 func (x *Index) target(f *index.File, via string) string {
 	p := f.Paths[via]
+	dir := filepath.Dir(f.Path)
+	if p == "" && f.Kind == index.Module && strings.HasPrefix(via, "local.") {
+		f, p = x.decodedBy(dir, via) // another file of the module declares the local value
+	}
 	if p == "" {
 		return ""
 	}
-	dir := filepath.Dir(f.Path)
 	at := func(p string) string {
 		if filepath.IsAbs(p) {
 			return filepath.Clean(p)
 		}
 		return filepath.Join(dir, p)
 	}
+	if strings.HasPrefix(via, "local.") && index.KindOf(p) == index.Data {
+		return at(p)
+	}
 	if f.Kind == index.Module || f.Kind == index.Test {
 		if module.IsLocal(p) {
+			if f.Kind == index.Test {
+				dir = x.tested(f) // the working directory of the run
+			}
 			return at(p)
 		}
 		return installed(dir, strings.TrimPrefix(via, "module."))
@@ -299,6 +381,35 @@ func (x *Index) target(f *index.File, via string) string {
 	}
 	return path
 }
+
+// decodedBy returns the file of a module whose local value decodes a data file, and the path of the data
+// file, or "".
+func (x *Index) decodedBy(dir, via string) (*index.File, string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var last *index.File
+	for _, e := range x.dirs[dir] {
+		if e.file.Paths[via] != "" && (last == nil || index.Overrides(e.file, last)) {
+			last = e.file
+		}
+	}
+	if last == nil {
+		return nil, ""
+	}
+	return last, last.Paths[via]
+}
+
+// tested returns the directory of the module that a test file tests.
+func (x *Index) tested(f *index.File) string {
+	dir := filepath.Dir(f.Path)
+	if filepath.Base(dir) == testDir {
+		return filepath.Dir(dir)
+	}
+	return dir
+}
+
+// testDir is the name of the directory next to a module's files in which its tests are.
+const testDir = "tests"
 
 // installed returns the directory of an installed module, or "".
 func installed(dir, call string) string {
@@ -324,6 +435,11 @@ func (x *Index) Resolve(f *index.File, o *index.Occurrence) (s Symbol, ok bool) 
 	own := filepath.Dir(f.Path)
 	if f.Kind == index.Unit || f.Kind == index.Stack || f.Kind == index.Rules {
 		own = f.Path
+	}
+	if kind, _, _ := strings.Cut(o.Addr, "."); f.Kind == index.Data || kind == "run" {
+		own = f.Path
+	} else if f.Kind == index.Test {
+		own = x.tested(f)
 	}
 	switch kind, _, _ := strings.Cut(o.Via, "."); kind {
 	case "":
@@ -359,6 +475,11 @@ func (x *Index) Find(s Symbol) []Place {
 		files = []*index.File{x.File(s.Scope)}
 	} else {
 		files = x.Dir(s.Scope)
+		for _, f := range x.Dir(filepath.Join(s.Scope, testDir)) {
+			if f.Kind == index.Test {
+				files = append(files, f)
+			}
+		}
 	}
 	var out []Place
 	for _, f := range files {
@@ -396,16 +517,28 @@ func (x *Index) Everywhere(ctx context.Context, s Symbol) ([]Place, error) {
 		if done[at] {
 			continue
 		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		done[at] = true
 		users, err := x.Users(ctx, at)
 		if err != nil {
 			return nil, err
 		}
 		for _, path := range users {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
 			f := x.File(path)
-			if !seen[path] {
-				seen[path] = true
-				out = append(out, x.in(f, s)...)
+			files := []*index.File{f}
+			if f.Kind == index.Module && index.KindOf(s.Scope) == index.Data { // other files use the local value
+				files = x.Dir(filepath.Dir(path))
+			}
+			for _, f := range files {
+				if !seen[f.Path] {
+					seen[f.Path] = true
+					out = append(out, x.in(f, s)...)
+				}
 			}
 			// The outputs of a unit's module are used by the units that depend on the unit.
 			if strings.HasPrefix(s.Addr, "output.") && f.Kind == index.Unit && x.target(f, "terraform") == s.Scope {
@@ -422,6 +555,9 @@ func (x *Index) Unresolved(ctx context.Context, addr string) ([]Place, error) {
 	all, err := x.All(ctx)
 	var out []Place
 	for _, f := range all {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		for i := range f.Names {
 			if o := &f.Names[i]; o.Addr == addr && o.Via != "" {
 				if _, ok := x.Resolve(f, o); !ok {
