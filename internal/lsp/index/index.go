@@ -14,7 +14,6 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 	"github.com/terrace-iac/terrace/internal/rules"
 	"github.com/terrace-iac/terrace/source"
@@ -136,10 +135,17 @@ type Link struct {
 	Text       string
 }
 
+// MaxSize is the size, in bytes, above which the names of a file are not read. Such a File is Broken.
+const MaxSize = 8 << 20
+
 // Of returns the names in a file.
 func Of(path string, text []byte) *File {
 	f := &File{Path: path, Kind: KindOf(path), Paths: map[string]string{}}
-	if f.Kind == Other || f.Kind == JSON || len(text) > readfile.Most {
+	if f.Kind == Other || f.Kind == JSON {
+		return f
+	}
+	if len(text) > MaxSize {
+		f.Broken = true
 		return f
 	}
 	if f.Kind == Data {

@@ -81,3 +81,49 @@ func RenameSome(t testing.TB, dir string, r *rand.Rand, n int) (renamed []string
 	}
 	return renamed
 }
+
+// Renaming starts a server in a directory and returns a function that renames a random name in a random
+// file. kind is the kind of the name. err is the reason of a refusal.
+func Renaming(t testing.TB, dir string) func(r *rand.Rand) (was, now, kind string, err error) {
+	c := start(t, dir, nil)
+	n := 0
+	return func(r *rand.Rand) (was, now, kind string, err error) {
+		var paths []string
+		walk := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+			if err == nil && !info.IsDir() {
+				paths = append(paths, path)
+			}
+			return err
+		})
+		if walk != nil {
+			t.Fatal(walk)
+		}
+		var f *index.File
+		var raw []byte
+		path := ""
+		for f == nil || len(f.Names) == 0 {
+			path = paths[r.IntN(len(paths))]
+			if raw, err = os.ReadFile(path); err != nil {
+				t.Fatal(err)
+			}
+			f = indexOf(path, raw)
+		}
+		o := f.Names[r.IntN(len(f.Names))]
+		n++
+		was, now = string(raw[o.Start:o.End]), fmt.Sprintf("renamed_%d", n)
+		kind, _, _ = strings.Cut(o.Addr, ".")
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := c.position(filepath.ToSlash(rel), raw, o.Start)
+		p["newName"] = now
+		var e protocol.WorkspaceEdit
+		if err := c.try("textDocument/rename", p, &e); err != nil {
+			return was, now, kind, err
+		}
+		apply(t, &e)
+		c.notify("workspace/didChangeWatchedFiles", map[string]any{"changes": []any{}})
+		return was, now, kind, nil
+	}
+}

@@ -212,11 +212,21 @@ func TestHostileRepository(t *testing.T) {
 	c.call("initialize", map[string]any{"rootUri": document.URI(dir), "capabilities": map[string]any{"textDocument": map[string]any{"diagnostic": map[string]any{}}}}, nil)
 	c.notify("initialized", map[string]any{})
 	answered := 0
+	var slowest time.Duration
+	slow := "" // the slowest request
+	ask := func(method, name string, params, result any) bool {
+		from := time.Now()
+		err := c.try(method, params, result)
+		if d := time.Since(from); d > slowest {
+			slowest, slow = d, fmt.Sprintf("%s in %s %v", method, name, params)
+		}
+		return err == nil
+	}
 	for _, name := range []string{"main.tf", "terragrunt.hcl", "deep.tf", "laughs.yaml"} {
 		text := c.open(name)
 		doc := map[string]any{"textDocument": map[string]any{"uri": c.uri(name)}}
 		for _, method := range []string{"diagnostic", "documentSymbol", "foldingRange", "semanticTokens/full", "documentLink", "codeLens", "formatting"} {
-			if c.try("textDocument/"+method, doc, nil) == nil {
+			if ask("textDocument/"+method, name, doc, nil) {
 				answered++
 			}
 		}
@@ -227,7 +237,7 @@ func TestHostileRepository(t *testing.T) {
 			at := max(m[2], m[4])
 			for _, method := range []string{"hover", "definition", "completion"} {
 				var r any
-				if c.try("textDocument/"+method, c.position(name, []byte(text), at), &r) == nil {
+				if ask("textDocument/"+method, name, c.position(name, []byte(text), at), &r) {
 					answered++
 				}
 				if s := asJSON(r); strings.Contains(s, "text-from-outside") || len(s) > 4<<20 {
@@ -235,7 +245,7 @@ func TestHostileRepository(t *testing.T) {
 				}
 			}
 		}
-		_ = c.try("terrace/effective", doc, nil)
+		ask("terrace/effective", name, doc, nil)
 	}
 	var r any
 	c.call("workspace/symbol", map[string]any{"query": "secret"}, &r)
@@ -249,7 +259,10 @@ func TestHostileRepository(t *testing.T) {
 	if usage, ok := rusage(cmd.ProcessState); ok && !traced {
 		memory = usage
 	}
-	t.Logf("%d answers in %s, at most %d MB", answered, time.Since(began).Round(time.Millisecond), memory>>20)
+	t.Logf("%d answers in %s, at most %d MB; the slowest took %s: %s", answered, time.Since(began).Round(time.Millisecond), memory>>20, slowest.Round(time.Millisecond), slow)
+	if slowest > 30*time.Second {
+		t.Errorf("%s takes %s", slow, slowest)
+	}
 	if memory > 2<<30 {
 		t.Errorf("the server used %d MB", memory>>20)
 	}

@@ -123,7 +123,7 @@ func (s *Server) explained(ctx context.Context, path, address string) string {
 	if chosen := s.viewpointOf(ctx, path); chosen != "" && chosen != path {
 		out = "Seen from " + filepath.Dir(chosen) + ":\n\n" + out
 	}
-	return fenced(out)
+	return strings.TrimSpace(fenced(out) + "\n\n" + s.everywhere(ctx, path, address))
 }
 
 // fenced returns a text as a code block.

@@ -43,6 +43,9 @@ const codeRequestFailed jrpc2.Code = -32803
 type Options struct {
 	Session *workspace.Session
 	Version string
+	// Affected compares the files of a directory, with the texts of buffers by their path, with the last
+	// commit, and returns what the command affected prints. nil means that the server refuses this.
+	Affected func(ctx context.Context, dir string, buffers map[string][]byte) (string, error)
 }
 
 // A Server answers the requests of one client.
@@ -71,6 +74,8 @@ type Server struct {
 type settings struct {
 	// Lint turns the findings of the built-in lint off if it is false. nil means true.
 	Lint *bool `json:"lint"`
+	// AllViewpoints makes hover list the values in all units that read a file.
+	AllViewpoints bool `json:"allViewpoints"`
 }
 
 // Serve answers requests from in on out until the client disconnects or sends exit. ok reports whether
@@ -221,8 +226,8 @@ func (s *Server) initialize(_ context.Context, p *protocol.InitializeParams) (an
 			"documentLinkProvider":            map[string]any{},
 			"inlayHintProvider":               true,
 			"codeLensProvider":                map[string]any{"resolveProvider": true},
-			"codeActionProvider":              map[string]any{"codeActionKinds": []string{"quickfix"}},
-			"executeCommandProvider":          map[string]any{"commands": []string{commandReferences, commandViewpoint}},
+			"codeActionProvider":              map[string]any{"codeActionKinds": []string{"quickfix", "refactor.rewrite"}},
+			"executeCommandProvider":          map[string]any{"commands": []string{commandReferences, commandViewpoint, commandAffected}},
 			"diagnosticProvider":              map[string]any{"interFileDependencies": true, "workspaceDiagnostics": false},
 			"semanticTokensProvider": map[string]any{
 				"legend": map[string]any{"tokenTypes": tokenTypes, "tokenModifiers": []string{}}, "full": true, "range": true,

@@ -161,6 +161,7 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 	var paths []string
 	for _, root := range roots {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			x.pause(ctx)
 			switch {
 			case ctx.Err() != nil:
 				return ctx.Err()
@@ -214,14 +215,22 @@ func (x *Index) File(path string) *index.File {
 		return e.file
 	}
 	old := e
-	text, err := x.files.ReadFile(path)
+	var text []byte
+	var err error
+	if v.size <= index.MaxSize {
+		text, err = x.files.ReadFile(path)
+	}
 	if err != nil {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.remove(path)
 		return &index.File{Path: path, Kind: index.KindOf(path)}
 	}
-	e = &entry{version: v, file: index.Of(path, text)}
+	if v.size > index.MaxSize {
+		e = &entry{version: v, file: &index.File{Path: path, Kind: index.KindOf(path), Broken: true}}
+	} else {
+		e = &entry{version: v, file: index.Of(path, text)}
+	}
 	if e.file.Broken {
 		e.file.Last = x.last(path, old)
 	}
@@ -255,6 +264,9 @@ func (x *Index) last(path string, old *entry) *index.File {
 		return old.file
 	case old != nil && old.file.Last != nil:
 		return old.file.Last
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() > index.MaxSize {
+		return nil
 	}
 	saved, err := readfile.Whole(path)
 	if err != nil || x.files.Buffer(path) == nil {
