@@ -145,7 +145,12 @@ func (t *Text) Apply(changes []protocol.TextDocumentContentChange, e Encoding) *
 
 // Edits returns the edits that change the text to another, one for each group of lines that differ: lines
 // that are equal are not touched, so that the cursor and folded parts stay as they are.
-func (t *Text) Edits(to []byte, e Encoding) []protocol.TextEdit {
+func (t *Text) Edits(to []byte, e Encoding) []protocol.TextEdit { return t.edits(to, e, true) }
+
+// EditsByLine is Edits with one edit for each line, if no lines are added or removed.
+func (t *Text) EditsByLine(to []byte, e Encoding) []protocol.TextEdit { return t.edits(to, e, false) }
+
+func (t *Text) edits(to []byte, e Encoding, grouped bool) []protocol.TextEdit {
 	if bytes.Equal(t.Bytes, to) {
 		return nil
 	}
@@ -158,10 +163,13 @@ func (t *Text) Edits(to []byte, e Encoding) []protocol.TextEdit {
 		for i := 0; i < t.Lines(); i++ {
 			first := i
 			for i < t.Lines() && !same(i) {
-				i++
+				if i++; !grouped {
+					break
+				}
 			}
-			if i > first { // one edit for the lines that follow each other
+			if i > first {
 				out = append(out, protocol.TextEdit{Range: t.Range(t.LineStart(first), t.LineStart(i), e), NewText: string(to[next.LineStart(first):next.LineStart(i)])})
+				i-- // the loop advances
 			}
 		}
 		return out

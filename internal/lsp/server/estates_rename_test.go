@@ -137,7 +137,7 @@ func effective(t *testing.T, base, head, was, now string) (out []string) {
 				if before == after && before != "" {
 					continue
 				}
-				if len(x.After) == 0 {
+				if strings.HasPrefix(x.Action, "remove") {
 					left[key] = append(left[key], before)
 				} else {
 					added = append(added, [2]string{key, after})
