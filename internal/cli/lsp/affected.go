@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 )
@@ -35,7 +36,7 @@ func affected(ctx context.Context, c *command.Call, run func(context.Context, sy
 	}
 	link := []byte("gitdir: " + repository + "\n")
 	if info, err := os.Stat(repository); err == nil && !info.IsDir() { // a worktree of git
-		if link, err = os.ReadFile(repository); err != nil {
+		if link, err = readfile.Whole(repository); err != nil {
 			return "", err
 		}
 	}
@@ -88,7 +89,7 @@ func copyTree(ctx context.Context, from, to string, texts map[string][]byte) err
 		case strings.Contains(filepath.ToSlash(path), "/.terraform/providers/"):
 			return nil
 		}
-		text, err := os.ReadFile(path)
+		text, err := readfile.Whole(path)
 		if err != nil {
 			return err
 		}

@@ -1,13 +1,14 @@
 // Package index lists the names in configuration files: where each is declared, and where it is used.
 //
 // Main types: File, the names in one file, and Occurrence. The one rule: a File is computed from the
-// text of one file alone, without evaluation, so that an edit of a file costs the same in a workspace
+// text of one file alone (and from which files exist above it), without evaluation, so that an edit of a file costs the same in a workspace
 // of any size. A name of another module or unit is an Occurrence with Via, which the caller resolves
 // by Paths.
 package index
 
 import (
 	"cmp"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -127,6 +128,9 @@ type File struct {
 	// is not constant is missing.
 	Paths map[string]string
 	Links []Link
+	// Searched contains the names of files that were searched in parent directories. Paths depends on
+	// where such files exist.
+	Searched []string
 }
 
 // A Link is a text in the file that names another file or directory.
@@ -139,7 +143,9 @@ type Link struct {
 const MaxSize = 8 << 20
 
 // Of returns the names in a file.
-func Of(path string, text []byte) *File {
+//
+// exists reports whether a file exists, for functions that search parent directories; nil means on disk.
+func Of(path string, text []byte, exists func(path string) bool) *File {
 	f := &File{Path: path, Kind: KindOf(path), Paths: map[string]string{}}
 	if f.Kind == Other || f.Kind == JSON {
 		return f
@@ -161,7 +167,13 @@ func Of(path string, text []byte) *File {
 	if body == nil {
 		return f
 	}
-	w := &walker{File: f, text: text}
+	w := &walker{File: f, text: text, exists: exists}
+	if exists == nil {
+		w.exists = func(path string) bool {
+			_, err := os.Stat(path)
+			return err == nil
+		}
+	}
 	w.decoded(body)
 	switch f.Kind {
 	case Module, Test:
@@ -221,7 +233,8 @@ func (f *File) ArgumentAt(offset int) *Argument {
 
 type walker struct {
 	*File
-	text []byte
+	text   []byte
+	exists func(path string) bool
 	// provider means that traversals are provider configurations.
 	provider bool
 	history  bool // the body of a moved or removed block is read

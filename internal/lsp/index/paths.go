@@ -1,7 +1,6 @@
 package index
 
 import (
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -41,7 +40,7 @@ func (w *walker) read(x hclsyntax.Expression, body *hclsyntax.Body) string {
 }
 
 func (w *walker) eval(x hclsyntax.Expression, body *hclsyntax.Body, depth int) string {
-	ctx := &hcl.EvalContext{Functions: functions(filepath.Dir(w.Path)), Variables: map[string]cty.Value{}}
+	ctx := &hcl.EvalContext{Functions: w.functions(filepath.Dir(w.Path)), Variables: map[string]cty.Value{}}
 	if refs := x.Variables(); len(refs) > 0 {
 		if depth > 3 {
 			return ""
@@ -77,7 +76,7 @@ func (w *walker) eval(x hclsyntax.Expression, body *hclsyntax.Body, depth int) s
 }
 
 // functions returns the functions of paths for a file in a directory.
-func functions(dir string) map[string]function.Function {
+func (w *walker) functions(dir string) map[string]function.Function {
 	text := func(f func(args []string) string) function.Function {
 		return function.New(&function.Spec{
 			VarParam: &function.Parameter{Type: cty.String}, Type: function.StaticReturnType(cty.String),
@@ -105,8 +104,9 @@ func functions(dir string) map[string]function.Function {
 			if len(a) > 0 {
 				name = a[0]
 			}
+			w.Searched = append(w.Searched, filepath.Base(name))
 			for at := filepath.Dir(dir); ; at = filepath.Dir(at) {
-				if _, err := os.Stat(filepath.Join(at, name)); err == nil {
+				if w.exists(filepath.Join(at, name)) {
 					return filepath.Join(at, name)
 				}
 				if filepath.Dir(at) == at {

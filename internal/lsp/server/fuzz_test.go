@@ -19,7 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lsp/protocol"
 )
 
-func indexOf(path string, text []byte) *index.File { return index.Of(path, text) }
+func indexOf(path string, text []byte) *index.File { return index.Of(path, text, nil) }
 
 // seeds is the number of random sessions.
 var seeds = flag.Int("seeds", 6, "number of random sessions that TestRandomEdits edits; firstSeed begins")

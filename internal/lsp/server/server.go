@@ -263,6 +263,7 @@ func (s *Server) didOpen(_ context.Context, p *protocol.DidOpenTextDocumentParam
 	d := p.TextDocument
 	if path := document.Path(d.URI); path != "" {
 		s.Session.Files.Set(&workspace.Buffer{URI: d.URI, Path: path, Version: d.Version, Text: document.New([]byte(d.Text))})
+		s.Session.Index.Changed([]string{path})
 		s.outdated(path)
 	}
 }
@@ -280,6 +281,7 @@ func (s *Server) didChange(_ context.Context, p *protocol.DidChangeTextDocumentP
 func (s *Server) didClose(_ context.Context, p *protocol.DidCloseTextDocumentParams) {
 	path := document.Path(p.TextDocument.URI)
 	s.Session.Files.Close(path)
+	s.Session.Index.Changed([]string{path})
 	s.outdated(path)
 }
 

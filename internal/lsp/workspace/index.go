@@ -50,16 +50,19 @@ type Index struct {
 	entries map[string]*entry
 	dirs    map[string]map[string]*entry // files by directory
 	users   map[string]map[string]bool   // paths of the files that use a directory or file, by its path
+	search  map[string]map[string]bool   // paths of the files that search a file in parent directories, by its name
 }
 
 type entry struct {
 	version version
 	file    *index.File
 	targets []string
+	// outdated means that a file appeared or disappeared that the file searches.
+	outdated bool
 }
 
 func newIndex(f *Files, now func() time.Time) *Index {
-	return &Index{files: f, now: now, age: scanAge, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]map[string]bool{}}
+	return &Index{files: f, now: now, age: scanAge, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]map[string]bool{}, search: map[string]map[string]bool{}}
 }
 
 // SetRoots sets the directories of the workspace.
@@ -210,8 +213,9 @@ func (x *Index) File(path string) *index.File {
 	v := x.files.versionOf(path)
 	x.mu.Lock()
 	e := x.entries[path]
+	valid := e != nil && e.version == v && !e.outdated
 	x.mu.Unlock()
-	if e != nil && e.version == v {
+	if valid {
 		return e.file
 	}
 	old := e
@@ -229,7 +233,7 @@ func (x *Index) File(path string) *index.File {
 	if v.size > index.MaxSize {
 		e = &entry{version: v, file: &index.File{Path: path, Kind: index.KindOf(path), Broken: true}}
 	} else {
-		e = &entry{version: v, file: index.Of(path, text)}
+		e = &entry{version: v, file: index.Of(path, text, x.files.Exists)}
 	}
 	if e.file.Broken {
 		e.file.Last = x.last(path, old)
@@ -241,7 +245,16 @@ func (x *Index) File(path string) *index.File {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.remove(path)
+	x.replace(path)
+	if old == nil {
+		x.appeared(path)
+	}
+	for _, name := range e.file.Searched {
+		if x.search[name] == nil {
+			x.search[name] = map[string]bool{}
+		}
+		x.search[name][path] = true
+	}
 	x.entries[path] = e
 	dir := filepath.Dir(path)
 	if x.dirs[dir] == nil {
@@ -272,19 +285,46 @@ func (x *Index) last(path string, old *entry) *index.File {
 	if err != nil || x.files.Buffer(path) == nil {
 		return nil
 	}
-	if f := index.Of(path, saved); !f.Broken {
+	if f := index.Of(path, saved, x.files.Exists); !f.Broken {
 		return f
 	}
 	return nil
 }
 
+// appeared makes the files below a new or deleted file that search for its name to be read again. The
+// caller holds mu.
+func (x *Index) appeared(path string) {
+	if x.walked.IsZero() { // the first walk reads files that do not change meanwhile
+		return
+	}
+	below := filepath.Dir(path) + string(filepath.Separator)
+	for user := range x.search[filepath.Base(path)] {
+		if e := x.entries[user]; e != nil && strings.HasPrefix(user, below) {
+			e.outdated = true
+		}
+	}
+}
+
 // remove removes a file. The caller holds mu.
 func (x *Index) remove(path string) {
+	if x.entries[path] != nil {
+		x.replace(path)
+		x.appeared(path)
+	}
+}
+
+// replace removes the entry of a file. The caller holds mu, and adds another entry if the file exists.
+func (x *Index) replace(path string) {
 	e := x.entries[path]
 	if e == nil {
 		return
 	}
 	delete(x.entries, path)
+	for _, name := range e.file.Searched {
+		if delete(x.search[name], path); len(x.search[name]) == 0 {
+			delete(x.search, name)
+		}
+	}
 	dir := filepath.Dir(path)
 	if delete(x.dirs[dir], path); len(x.dirs[dir]) == 0 {
 		delete(x.dirs, dir)
