@@ -83,7 +83,7 @@ func (e *Editor) Measure(ctx context.Context) (*EditorFigures, error) {
 	defer stop()
 	started := time.Now()
 	cmd := exec.CommandContext(ctx, e.Program[0], e.Program[1:]...)
-	cmd.Dir = e.Dir
+	cmd.Dir, cmd.Stderr = e.Dir, os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

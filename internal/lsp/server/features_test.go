@@ -227,3 +227,14 @@ inputs = {
 		t.Errorf("after the action:\n%s", got)
 	}
 }
+
+// Names in blocks with errors have a hover, and the server goes on.
+func TestHoverInBrokenBlocks(t *testing.T) {
+	c := start(t, unpack(t, "-- main.tf --\noutput \"empty\" {}\nvariable \"v\" {\n  type = nonsense\n}\nresource \"terraform_data\" \"d\" {\n  input = output.empty\n}\nmodule \"m\" {}\nlocals {\n  x = module.m.y\n  y = local.y\n}\n"), nil)
+	text := c.open("main.tf")
+	for i := range text {
+		if err := c.try("textDocument/hover", c.position("main.tf", []byte(text), i), nil); err != nil {
+			t.Errorf("hover at %d: %v", i, err)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -102,7 +103,12 @@ func Serve(ctx context.Context, o Options, in io.Reader, out io.WriteCloser) (ok
 
 // on returns the handler of a method with parameters of type P.
 func on[P, R any](s *Server, f func(context.Context, *P) (R, error)) jrpc2.Handler {
-	return func(ctx context.Context, req *jrpc2.Request) (any, error) {
+	return func(ctx context.Context, req *jrpc2.Request) (_ any, err error) {
+		defer func() {
+			if x := recover(); x != nil { // a bug must not end the session with the unsaved buffers
+				err = jrpc2.Errorf(jrpc2.InternalError, "bug in %s: %v\n%s", req.Method(), x, debug.Stack())
+			}
+		}()
 		if !s.ready.Load() && req.Method() != "initialize" {
 			return nil, jrpc2.Errorf(codeNotInitialized, "the server is not initialized")
 		}
