@@ -96,6 +96,7 @@ func (x *Index) Changed(paths []string) {
 	for _, path := range paths {
 		if index.KindOf(path).Indexed() {
 			x.File(path)
+			continue
 		}
 		if x.files.Exists(path) {
 			continue
