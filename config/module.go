@@ -1,6 +1,8 @@
 package config
 
 import (
+	"sync"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/terrace-iac/terrace/addr"
@@ -38,6 +40,8 @@ type Module struct {
 	Moved     []*Moved
 	Removed   []*Removed
 	Imports   []*ImportBlock
+
+	again sync.Map // *reparsed by path: files that Origin parsed, since many messages refer to one file
 }
 
 // Source returns the provider to which a local name in this module refers.

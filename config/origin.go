@@ -38,13 +38,24 @@ func (m *Module) Origin(at source.Range, merged []Overridden) Origin {
 // a type, such as count in resource. Origin reports these.
 func Defines(typ, name string) bool { return kindOf(typ).owns(name) }
 
+// reparsed is a file of the module that was parsed again.
+type reparsed struct {
+	file *source.File
+	*parsed
+}
+
 // blockAt parses the file at p again and returns the block whose header is at p.
 func (m *Module) blockAt(p Overridden) (typedPart, bool) {
 	f := m.Set.File(p.At.Filename)
 	if f == nil {
 		return typedPart{}, false
 	}
-	again := parseFile(FileRole{Path: f.Path}, p.Layer, parse(f.Path, func() ([]byte, error) { return f.Bytes, nil }), &source.Set{})
+	kept, _ := m.again.Load(f.Path)
+	again, _ := kept.(*reparsed)
+	if again == nil || again.file != f || again.layer != p.Layer {
+		again = &reparsed{f, parseFile(FileRole{Path: f.Path}, p.Layer, parse(f.Path, func() ([]byte, error) { return f.Bytes, nil }), &source.Set{})}
+		m.again.Store(f.Path, again)
+	}
 	for _, b := range again.blocks {
 		if b.head == p.At {
 			return b, true

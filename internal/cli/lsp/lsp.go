@@ -36,6 +36,10 @@ them for the directory. With --no-exec, no program runs in any case.`,
 					return c.UsageError("Too many command line arguments", "The command takes no arguments. The editor names the directories.")
 				}
 				o := server.Options{Session: workspace.New(c.Directory, c.Who()), Version: workdir.Version}
+				run := c.Run // the session has none
+				o.Affected = func(ctx context.Context, dir string, buffers map[string][]byte) (string, error) {
+					return affected(ctx, c, run, dir, buffers)
+				}
 				if !server.Serve(ctx, o, c.System.Stdin, output{c.Stdout}) {
 					return 1
 				}

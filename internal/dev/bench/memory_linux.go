@@ -67,3 +67,20 @@ func proportional(pid int) int64 {
 	}
 	return 0
 }
+
+// processorTime returns the processor time that a process has used, in steps of 10 ms. It returns 0 if
+// the process has ended.
+func processorTime(pid int) time.Duration {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := bytes.Cut(b, []byte(") ")) // behind the name of the program
+	f := bytes.Fields(rest)
+	if len(f) < 13 {
+		return 0
+	}
+	user, _ := strconv.Atoi(string(f[11]))
+	system, _ := strconv.Atoi(string(f[12]))
+	return time.Duration(user+system) * 10 * time.Millisecond
+}

@@ -43,7 +43,7 @@ const groupOrder = `
 	NONE < base < text < outside, configuration < language < state, units;
 	state < providers < plan < engine;
 	engine, units < estate < interfaces < programs;
-	base < development;
+	base, interfaces < development;
 `
 
 // packageOrder is the import order of the packages, lowest first. "a, b < c, d;" means that
@@ -312,9 +312,9 @@ const packageOrder = `
 	internal/workdir/setup < .;
 
 	# Beside the house: tests of the whole and tools.
-	NONE < internal/dev/deps, internal/dev/lint, internal/dev/randconfig, internal/dev/bench;
+	NONE < internal/dev/deps, internal/dev/lint, internal/dev/randconfig;
 	internal/base/readfile < internal/dev/lspgen;
-	internal/dev/bench < internal/dev/bench/cmd;
+	internal/lsp/document < internal/dev/bench < internal/dev/bench/cmd;
 	internal/base/filelock < internal/dev/testkit;
 `
 

@@ -60,8 +60,12 @@ func (r *replay) local(m *eval.Module, name string, path []step, c cursor) curso
 
 func (r *replay) output(m *eval.Module, name string, path []step, c cursor) cursor {
 	o := m.Node.Config.Outputs[name]
-	if o == nil || o.Value == nil {
+	if o == nil {
 		return r.computed(c)
+	}
+	if o.Value == nil { // the block has an error, which a tolerant caller such as an editor has reported
+		r.add(&Step{Kind: NotSet, Text: named(m, "output."+name) + ".value is not set", At: r.lines.header(o.At)})
+		return cursor{}
 	}
 	r.weigh(evidence{declared: o.Sensitive})
 	return r.define(Output, named(m, "output."+name), o.Value, cursor{moduleFrame(m), o.Value.Expr, path})

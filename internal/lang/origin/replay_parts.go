@@ -186,6 +186,9 @@ func unmark(v cty.Value) cty.Value {
 
 // computed ends the replay at an expression that computes its result, and lists its references.
 func (r *replay) computed(c cursor) cursor {
+	if c.x == nil { // the requested address itself has no expression
+		return cursor{}
+	}
 	if v, ds := r.in.eval(c.f, c.x); ds.HasErrors() {
 		return r.failWith(c, ds)
 	} else if _, ok := part(v, c.path); !ok {

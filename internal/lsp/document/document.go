@@ -143,20 +143,33 @@ func (t *Text) Apply(changes []protocol.TextDocumentContentChange, e Encoding) *
 	return t
 }
 
-// Edits returns the edits that change the text to another, line by line: lines that are equal are
-// not touched, so that the cursor and folded parts stay as they are.
-func (t *Text) Edits(to []byte, e Encoding) []protocol.TextEdit {
+// Edits returns the edits that change the text to another, one for each group of lines that differ: lines
+// that are equal are not touched, so that the cursor and folded parts stay as they are.
+func (t *Text) Edits(to []byte, e Encoding) []protocol.TextEdit { return t.edits(to, e, true) }
+
+// EditsByLine is Edits with one edit for each line, if no lines are added or removed.
+func (t *Text) EditsByLine(to []byte, e Encoding) []protocol.TextEdit { return t.edits(to, e, false) }
+
+func (t *Text) edits(to []byte, e Encoding, grouped bool) []protocol.TextEdit {
 	if bytes.Equal(t.Bytes, to) {
 		return nil
 	}
 	next := New(to)
 	var out []protocol.TextEdit
 	if next.Lines() == t.Lines() {
+		same := func(i int) bool {
+			return bytes.Equal(t.Bytes[t.LineStart(i):t.LineStart(i+1)], to[next.LineStart(i):next.LineStart(i+1)])
+		}
 		for i := 0; i < t.Lines(); i++ {
-			start, end := t.LineStart(i), t.LineStart(i+1)
-			text := to[next.LineStart(i):next.LineStart(i+1)]
-			if !bytes.Equal(t.Bytes[start:end], text) {
-				out = append(out, protocol.TextEdit{Range: t.Range(start, end, e), NewText: string(text)})
+			first := i
+			for i < t.Lines() && !same(i) {
+				if i++; !grouped {
+					break
+				}
+			}
+			if i > first {
+				out = append(out, protocol.TextEdit{Range: t.Range(t.LineStart(first), t.LineStart(i), e), NewText: string(to[next.LineStart(first):next.LineStart(i)])})
+				i-- // the loop advances
 			}
 		}
 		return out

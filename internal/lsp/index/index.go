@@ -1,13 +1,14 @@
 // Package index lists the names in configuration files: where each is declared, and where it is used.
 //
 // Main types: File, the names in one file, and Occurrence. The one rule: a File is computed from the
-// text of one file alone, without evaluation, so that an edit of a file costs the same in a workspace
+// text of one file alone (and from which files exist above it), without evaluation, so that an edit of a file costs the same in a workspace
 // of any size. A name of another module or unit is an Occurrence with Via, which the caller resolves
 // by Paths.
 package index
 
 import (
 	"cmp"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,7 +34,11 @@ const (
 	Stack              // a stack file
 	Rules              // a file with rules
 	Test               // a file with tests
+	Data               // a YAML or JSON file, whose keys count where a configuration reads the file
 )
+
+// Indexed reports whether all files of the kind are in the index. Others are read when a file uses them.
+func (k Kind) Indexed() bool { return k != Other && k != Data }
 
 // KindOf returns the kind of a file with a name.
 func KindOf(name string) Kind {
@@ -60,6 +65,8 @@ func KindOf(name string) Kind {
 		return Other
 	case is(".hcl"):
 		return Unit
+	case is(".yaml", ".yml", ".json"):
+		return Data
 	}
 	return Other
 }
@@ -67,7 +74,7 @@ func KindOf(name string) Kind {
 // Formats reports whether files of the kind are formatted. configuration means that the file has the
 // rules of module files.
 func (k Kind) Formats() (formats, configuration bool) {
-	return k != Other && k != JSON, k == Module || k == Values || k == Test
+	return k.Indexed() && k != JSON, k == Module || k == Values || k == Test
 }
 
 // A Role is the role of an occurrence.
@@ -121,6 +128,9 @@ type File struct {
 	// is not constant is missing.
 	Paths map[string]string
 	Links []Link
+	// Searched contains the names of files that were searched in parent directories. Paths depends on
+	// where such files exist.
+	Searched []string
 }
 
 // A Link is a text in the file that names another file or directory.
@@ -129,10 +139,23 @@ type Link struct {
 	Text       string
 }
 
+// MaxSize is the size, in bytes, above which the names of a file are not read. Such a File is Broken.
+const MaxSize = 8 << 20
+
 // Of returns the names in a file.
-func Of(path string, text []byte) *File {
+//
+// exists reports whether a file exists, for functions that search parent directories; nil means on disk.
+func Of(path string, text []byte, exists func(path string) bool) *File {
 	f := &File{Path: path, Kind: KindOf(path), Paths: map[string]string{}}
 	if f.Kind == Other || f.Kind == JSON {
+		return f
+	}
+	if len(text) > MaxSize {
+		f.Broken = true
+		return f
+	}
+	if f.Kind == Data {
+		f.keys(text)
 		return f
 	}
 	if f.Kind == Module {
@@ -144,7 +167,14 @@ func Of(path string, text []byte) *File {
 	if body == nil {
 		return f
 	}
-	w := &walker{File: f, text: text}
+	w := &walker{File: f, text: text, exists: exists}
+	if exists == nil {
+		w.exists = func(path string) bool {
+			_, err := os.Stat(path)
+			return err == nil
+		}
+	}
+	w.decoded(body)
 	switch f.Kind {
 	case Module, Test:
 		w.module(body)
@@ -203,7 +233,8 @@ func (f *File) ArgumentAt(offset int) *Argument {
 
 type walker struct {
 	*File
-	text []byte
+	text   []byte
+	exists func(path string) bool
 	// provider means that traversals are provider configurations.
 	provider bool
 	history  bool // the body of a moved or removed block is read
@@ -273,6 +304,10 @@ func (w *walker) module(body *hclsyntax.Body) {
 			w.declare(b.Labels[0]+"."+b.Labels[1], b)
 		case (b.Type == "data" || b.Type == "ephemeral") && n == 2:
 			w.declare(b.Type+"."+b.Labels[0]+"."+b.Labels[1], b)
+		case w.Kind == Test && b.Type == "variables" && n == 0:
+			w.sets(b.Body, "")
+		case w.Kind == Test && b.Type == "run" && n == 1:
+			w.run(b)
 		case b.Type == "check" && n == 1:
 			w.declare("check."+b.Labels[0], b)
 			for _, d := range b.Body.Blocks {
@@ -288,6 +323,33 @@ func (w *walker) module(body *hclsyntax.Body) {
 				}
 			}
 			w.declare(addr, b)
+		}
+	}
+}
+
+// sets adds the variables that a body gives values to.
+func (w *walker) sets(b *hclsyntax.Body, via string) {
+	for _, a := range b.Attributes {
+		w.add(Occurrence{Addr: "var." + a.Name, Via: via, Role: Sets}, a.NameRange)
+	}
+}
+
+// run adds the names of a run of a test. A run with a module block is about another module.
+func (w *walker) run(b *hclsyntax.Block) {
+	addr, via := "run."+b.Labels[0], ""
+	w.declare(addr, b)
+	for _, n := range b.Body.Blocks {
+		if a := n.Body.Attributes["source"]; n.Type == "module" && a != nil {
+			via = addr
+			if s := w.constant(a.Expr); s != "" {
+				w.Paths[addr] = s
+				w.link(a.Expr, s)
+			}
+		}
+	}
+	for _, n := range b.Body.Blocks {
+		if n.Type == "variables" {
+			w.sets(n.Body, via)
 		}
 	}
 }
@@ -481,6 +543,9 @@ func (w *walker) reference(t hcl.Traversal) {
 	switch root {
 	case "var", "local", "output", "check":
 		w.add(Occurrence{Addr: root + "." + second, Part: part(t, 2)}, name(t[1]))
+		if root == "local" {
+			w.keyReference(t, root+"."+second)
+		}
 	case "module":
 		w.add(Occurrence{Addr: "module." + second, Part: part(t, 2)}, name(t[1]))
 		if i, out := nextAttr(t, 2); out != "" {
@@ -497,7 +562,9 @@ func (w *walker) reference(t hcl.Traversal) {
 				}
 			}
 		}
-	case "each", "count", "self", "path", "terraform", "tofu", "provider", "run":
+	case "run":
+		w.add(Occurrence{Addr: "run." + second, Part: part(t, 2)}, name(t[1]))
+	case "each", "count", "self", "path", "terraform", "tofu", "provider":
 	default:
 		w.add(Occurrence{Addr: root + "." + second, Part: part(t, 2)}, name(t[1]))
 	}
@@ -510,6 +577,9 @@ func (w *walker) unitReference(t hcl.Traversal, root, second string) {
 	case "local", "feature":
 		w.add(Occurrence{Addr: addr, Part: part(t, 2)}, name(t[1]))
 		w.further(t, 2, addr)
+		if kind, _ := attr(t, 2); root == "local" && kind != "locals" && kind != "inputs" {
+			w.keyReference(t, addr)
+		}
 	case "dependency":
 		w.add(Occurrence{Addr: addr, Part: part(t, 2)}, name(t[1]))
 		if i, out := nextAttr(t, 2); out == "outputs" {

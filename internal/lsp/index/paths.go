@@ -1,7 +1,6 @@
 package index
 
 import (
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -28,7 +27,7 @@ func quote(s string) string { return strconv.Quote(s) }
 
 // path returns the value of an expression for a path, or "".
 func (w *walker) path(x hclsyntax.Expression, body *hclsyntax.Body) string {
-	return Paths{Dir: filepath.Dir(w.Path), Find: find, Module: w.Kind == Module || w.Kind == Test}.Value(x, body)
+	return Paths{Dir: filepath.Dir(w.Path), Find: w.find, Module: w.Kind == Module || w.Kind == Test}.Value(x, body)
 }
 
 // read returns the path of the file that an expression reads as a unit file, or "".
@@ -63,7 +62,7 @@ func (p Paths) value(x hclsyntax.Expression, body *hclsyntax.Body, depth int) st
 	ctx := &hcl.EvalContext{Functions: p.functions(), Variables: map[string]cty.Value{}}
 	if p.Module {
 		ctx.Functions = nil
-		ctx.Variables["path"] = cty.ObjectVal(map[string]cty.Value{"module": cty.StringVal(p.Dir)})
+		ctx.Variables["path"] = cty.ObjectVal(map[string]cty.Value{"module": cty.StringVal(filepath.ToSlash(p.Dir))})
 	}
 	if refs := x.Variables(); len(refs) > 0 {
 		if depth > maxPathDepth {
@@ -105,10 +104,11 @@ func (p Paths) value(x hclsyntax.Expression, body *hclsyntax.Body, depth int) st
 	return v.AsString()
 }
 
-// find returns the path of a file in the parents of a directory, or "".
-func find(dir, name string) string {
+// find returns the path of a file in the parents of a directory, or "". Searched gets its name.
+func (w *walker) find(dir, name string) string {
+	w.Searched = append(w.Searched, filepath.Base(name))
 	for at := filepath.Dir(dir); ; at = filepath.Dir(at) {
-		if _, err := os.Stat(filepath.Join(at, name)); err == nil {
+		if w.exists(filepath.Join(at, name)) {
 			return filepath.Join(at, name)
 		}
 		if filepath.Dir(at) == at {
@@ -117,6 +117,7 @@ func find(dir, name string) string {
 	}
 }
 
+// functions returns the functions of paths for a file in a directory.
 func (p Paths) functions() map[string]function.Function {
 	dir := p.Dir
 	text := func(f func(args []string) string) function.Function {

@@ -28,6 +28,7 @@ type client struct {
 	dir  string
 	rpc  *jrpc2.Client
 	done chan bool // receives the result of Serve
+	stop func()    // disconnects, and waits for the server to end
 
 	mu       sync.Mutex
 	pushed   map[string]protocol.PublishDiagnosticsParams // by name
@@ -55,6 +56,7 @@ func startWith(t testing.TB, dir string, capabilities, options map[string]any, a
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { // ends when the client closes the pipe
 		c.done <- Serve(ctx, Options{Session: workspace.New(d, who), Version: "test"}, toServer, fromServer)
+		close(c.done)
 		_ = fromServer.Close()
 	}()
 	c.rpc = jrpc2.NewClient(channel.LSP(toClient, fromClient), &jrpc2.ClientOptions{
@@ -81,11 +83,13 @@ func startWith(t testing.TB, dir string, capabilities, options map[string]any, a
 			return answer(r.Method(), p), nil
 		},
 	})
-	t.Cleanup(func() {
-		cancel()
+	c.stop = sync.OnceFunc(func() {
 		_ = fromClient.Close()
 		_ = c.rpc.Close()
+		cancel()
+		<-c.done
 	})
+	t.Cleanup(c.stop)
 	c.call("initialize", map[string]any{"rootUri": document.URI(dir), "capabilities": capabilities, "initializationOptions": options}, nil)
 	c.notify("initialized", map[string]any{})
 	return c
@@ -154,9 +158,29 @@ func (c *client) open(name string) string {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.notify("textDocument/didOpen", protocol.DidOpenTextDocumentParams{TextDocument: protocol.TextDocumentItem{URI: c.uri(name), LanguageID: "terraform", Version: 1, Text: string(text)}})
-	c.versions[name] = 1
+	c.opened(name, string(text))
 	return string(text)
+}
+
+// opened opens a file with a text, which may not exist on disk.
+func (c *client) opened(name, text string) {
+	c.t.Helper()
+	c.notify("textDocument/didOpen", protocol.DidOpenTextDocumentParams{TextDocument: protocol.TextDocumentItem{URI: c.uri(name), LanguageID: "terraform", Version: 1, Text: text}})
+	c.versions[name] = 1
+}
+
+// edited returns a text after edits.
+func edited(text string, edits []protocol.TextEdit) string {
+	x := document.New([]byte(text))
+	edits = slices.Clone(edits)
+	slices.SortStableFunc(edits, func(a, b protocol.TextEdit) int {
+		return x.Offset(b.Range.Start, document.UTF16) - x.Offset(a.Range.Start, document.UTF16)
+	})
+	for _, e := range edits {
+		start, end := x.Offset(e.Range.Start, document.UTF16), x.Offset(e.Range.End, document.UTF16)
+		text = text[:start] + e.NewText + text[end:]
+	}
+	return text
 }
 
 // change replaces the text of an open file.
@@ -252,14 +276,7 @@ func apply(t testing.TB, e *protocol.WorkspaceEdit) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := document.New(text)
-		slices.SortStableFunc(edits, func(a, b protocol.TextEdit) int {
-			return x.Offset(b.Range.Start, document.UTF16) - x.Offset(a.Range.Start, document.UTF16)
-		})
-		for _, e := range edits {
-			start, end := x.Offset(e.Range.Start, document.UTF16), x.Offset(e.Range.End, document.UTF16)
-			text = append(append(slices.Clone(text[:start]), e.NewText...), text[end:]...)
-		}
+		text = []byte(edited(string(text), edits))
 		if err := os.WriteFile(path, text, 0o644); err != nil {
 			t.Fatal(err)
 		}

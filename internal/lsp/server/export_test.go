@@ -24,26 +24,33 @@ func Hovering(t testing.TB, dir string) func(dir, address string) (text, file st
 func (c *client) hovered(dir, want string) (text, file string) {
 	c.t.Helper()
 	paths, _ := filepath.Glob(filepath.Join(c.dir, dir, "*"))
+	at := func(path string, raw []byte, offset int) (text, file string) {
+		rel, _ := filepath.Rel(c.dir, path)
+		var h *protocol.Hover
+		c.call("textDocument/hover", c.position(filepath.ToSlash(rel), raw, offset), &h)
+		if h == nil {
+			return "", rel
+		}
+		_, body, _ := strings.Cut(h.Contents.Value, "```text\n")
+		return strings.TrimSpace(strings.TrimSuffix(body, "\n```")), rel
+	}
 	for _, path := range paths {
 		raw, err := os.ReadFile(path)
 		if err != nil {
 			continue
 		}
 		f := indexOf(path, raw)
+		for _, a := range f.Arguments {
+			if a.Addr+"."+a.Name == want && !a.Nested {
+				return at(path, raw, a.Start)
+			}
+		}
 		for i := range f.Names {
 			o := &f.Names[i]
 			if address(f, o) != want {
 				continue
 			}
-			rel, _ := filepath.Rel(c.dir, path)
-			var h *protocol.Hover
-			c.call("textDocument/hover", c.position(filepath.ToSlash(rel), raw, o.Start), &h)
-			if h == nil {
-				return "", rel
-			}
-			_, body, _ := strings.Cut(h.Contents.Value, "```text\n")
-			body = strings.TrimSuffix(body, "\n```")
-			return strings.TrimSpace(body), rel
+			return at(path, raw, o.Start)
 		}
 	}
 	return "", ""
@@ -62,7 +69,7 @@ func RenameSome(t testing.TB, dir string, r *rand.Rand, n int) (renamed []string
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := index.Of(filepath.Join(dir, name), raw)
+		f := indexOf(filepath.Join(dir, name), raw)
 		o := f.Names[r.IntN(len(f.Names))]
 		if o.History || strings.HasPrefix(o.Addr, "output.") && o.Via == "" && name == "main.tf" || strings.HasPrefix(o.Addr, "module.") {
 			continue
@@ -80,4 +87,50 @@ func RenameSome(t testing.TB, dir string, r *rand.Rand, n int) (renamed []string
 		renamed = append(renamed, o.Addr+" to "+to)
 	}
 	return renamed
+}
+
+// Renaming starts a server in a directory and returns a function that renames a random name in a random
+// file. kind is the kind of the name. err is the reason of a refusal.
+func Renaming(t testing.TB, dir string) func(r *rand.Rand) (was, now, kind string, err error) {
+	c := start(t, dir, nil)
+	n := 0
+	return func(r *rand.Rand) (was, now, kind string, err error) {
+		var paths []string
+		walk := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+			if err == nil && !info.IsDir() {
+				paths = append(paths, path)
+			}
+			return err
+		})
+		if walk != nil {
+			t.Fatal(walk)
+		}
+		var f *index.File
+		var raw []byte
+		path := ""
+		for f == nil || len(f.Names) == 0 {
+			path = paths[r.IntN(len(paths))]
+			if raw, err = os.ReadFile(path); err != nil {
+				t.Fatal(err)
+			}
+			f = indexOf(path, raw)
+		}
+		o := f.Names[r.IntN(len(f.Names))]
+		n++
+		was, now = string(raw[o.Start:o.End]), fmt.Sprintf("renamed_%d", n)
+		kind, _, _ = strings.Cut(o.Addr, ".")
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := c.position(filepath.ToSlash(rel), raw, o.Start)
+		p["newName"] = now
+		var e protocol.WorkspaceEdit
+		if err := c.try("textDocument/rename", p, &e); err != nil {
+			return was, now, kind, err
+		}
+		apply(t, &e)
+		c.notify("workspace/didChangeWatchedFiles", map[string]any{"changes": []any{}})
+		return was, now, kind, nil
+	}
 }

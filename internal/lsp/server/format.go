@@ -10,12 +10,12 @@ import (
 )
 
 func (s *Server) formatting(_ context.Context, p *protocol.DocumentFormattingParams) ([]protocol.TextEdit, error) {
-	return s.formatted(p.TextDocument)
+	return s.formatted(p.TextDocument, (*document.Text).Edits)
 }
 
 // rangeFormatting formats the lines of a range. The rest of the document decides the indentation.
 func (s *Server) rangeFormatting(_ context.Context, p *protocol.DocumentRangeFormattingParams) ([]protocol.TextEdit, error) {
-	all, err := s.formatted(p.TextDocument)
+	all, err := s.formatted(p.TextDocument, (*document.Text).EditsByLine)
 	out := []protocol.TextEdit{}
 	for _, e := range all {
 		if e.Range.Start.Line >= p.Range.Start.Line && (e.Range.End.Line <= p.Range.End.Line || e.Range.End.Line == p.Range.End.Line+1 && e.Range.End.Character == 0) {
@@ -25,20 +25,25 @@ func (s *Server) rangeFormatting(_ context.Context, p *protocol.DocumentRangeFor
 	return out, err
 }
 
+// compared returns the edits between two texts.
+type compared func(t *document.Text, to []byte, e document.Encoding) []protocol.TextEdit
+
 // formatted returns the edits that format a document. A document with a syntax error has none.
-func (s *Server) formatted(d protocol.TextDocumentIdentifier) ([]protocol.TextEdit, error) {
+func (s *Server) formatted(d protocol.TextDocumentIdentifier, compare compared) ([]protocol.TextEdit, error) {
 	b := s.Session.Files.Buffer(document.Path(d.URI))
 	if b == nil {
 		return nil, refuse("%s is not open", d.URI)
 	}
-	edits := edits(b, s.encoding)
+	done := s.Session.Index.Urgent()
+	defer done()
+	edits := edits(b, s.encoding, compare)
 	if edits == nil {
 		edits = []protocol.TextEdit{}
 	}
 	return edits, nil
 }
 
-func edits(b *workspaceBuffer, e document.Encoding) []protocol.TextEdit {
+func edits(b *workspaceBuffer, e document.Encoding, compare compared) []protocol.TextEdit {
 	formats, configuration := index.KindOf(b.Path).Formats()
 	if !formats {
 		return nil
@@ -51,5 +56,5 @@ func edits(b *workspaceBuffer, e document.Encoding) []protocol.TextEdit {
 	if diags.HasErrors() || out == nil {
 		return nil
 	}
-	return b.Text.Edits(out, e)
+	return compare(b.Text, out, e)
 }

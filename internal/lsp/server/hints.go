@@ -11,12 +11,14 @@ import (
 	"github.com/terrace-iac/terrace/internal/lsp/index"
 	"github.com/terrace-iac/terrace/internal/lsp/protocol"
 	"github.com/terrace-iac/terrace/internal/lsp/workspace"
+	"github.com/terrace-iac/terrace/unit"
 )
 
 // The commands that clients execute.
 const (
 	commandReferences = "terrace.references" // arguments: URI, position; returns locations
 	commandViewpoint  = "terrace.viewpoint"  // arguments: URI of a file, URI of a unit, or "" for the nearest
+	commandAffected   = "terrace.affected"   // argument: URI of a file; returns the text that affected prints
 )
 
 // hints shows, at the end of the line of an argument, what the argument replaces or what replaces it,
@@ -173,6 +175,23 @@ func (s *Server) execute(ctx context.Context, p *protocol.ExecuteCommandParams) 
 			at = protocol.Position{Line: int(line), Character: int(character)}
 		}
 		return s.references(ctx, &protocol.ReferenceParams{TextDocument: protocol.TextDocumentIdentifier{URI: text(0)}, Position: at})
+	case commandAffected:
+		path := document.Path(text(0))
+		if path == "" {
+			return nil, refuse("the argument is the URI of a file")
+		}
+		if s.Affected == nil {
+			return nil, refuse("the server cannot compare revisions")
+		}
+		buffers := map[string][]byte{}
+		for _, b := range s.Session.Files.Open() {
+			buffers[b.Path] = b.Text.Bytes
+		}
+		answer, err := s.Affected(ctx, filepath.Dir(path), buffers)
+		if err != nil {
+			return nil, refuse("%v", err)
+		}
+		return answer, nil
 	case commandViewpoint:
 		path, unit := document.Path(text(0)), document.Path(text(1))
 		if path == "" || text(1) != "" && unit == "" {
@@ -194,64 +213,6 @@ func (s *Server) execute(ctx context.Context, p *protocol.ExecuteCommandParams) 
 	return nil, refuse("there is no command %q", p.Command)
 }
 
-// scheme is the scheme of read-only documents: terrace:effective?path.
-const scheme = "terrace"
-
-// effectiveResult is the answer of the request terrace/effective.
-type effectiveResult struct {
-	URI        string `json:"uri"`
-	LanguageID string `json:"languageId"`
-	Text       string `json:"text"`
-}
-
-// effective returns the effective module or unit of a file: after merging of override files, or of
-// imports. The comments contain the origins.
-func (s *Server) effective(ctx context.Context, p *struct {
-	TextDocument protocol.TextDocumentIdentifier `json:"textDocument"`
-}) (*effectiveResult, error) {
-	path := document.Path(p.TextDocument.URI)
-	out := &effectiveResult{URI: scheme + ":" + path, LanguageID: "terraform"}
-	switch index.KindOf(path) {
-	case index.Module, index.JSON:
-		m := s.Session.Module(ctx, filepath.Dir(path))
-		if m == nil {
-			return nil, ctx.Err()
-		}
-		text, err := m.Print()
-		if err != nil {
-			return nil, refuse("the module cannot be shown: %v", err)
-		}
-		out.Text = text
-	case index.Unit:
-		u := s.unitOf(ctx, path)
-		if u == nil {
-			return nil, refuse("no unit reads %s", path)
-		}
-		text, err := u.Render(ctx)
-		if err != nil {
-			return nil, refuse("the unit cannot be shown: %v", err)
-		}
-		out.Text, out.LanguageID = text, "hcl"
-	default:
-		return nil, refuse("%s is neither part of a module nor of a unit", path)
-	}
-	return out, ctx.Err()
-}
-
-func (s *Server) content(ctx context.Context, p *protocol.TextDocumentContentParams) (*protocol.TextDocumentContentResult, error) {
-	path, ok := strings.CutPrefix(p.URI, scheme+":")
-	if !ok {
-		return nil, refuse("%s is not a document of this server", p.URI)
-	}
-	x, err := s.effective(ctx, &struct {
-		TextDocument protocol.TextDocumentIdentifier `json:"textDocument"`
-	}{protocol.TextDocumentIdentifier{URI: document.URI(path)}})
-	if err != nil {
-		return nil, err
-	}
-	return &protocol.TextDocumentContentResult{Text: x.Text}, nil
-}
-
 // actions returns the quick fixes for a range. A problem that can be fixed in several ways has none.
 func (s *Server) actions(ctx context.Context, p *protocol.CodeActionParams) ([]protocol.CodeAction, error) {
 	path, text, f, err := s.open(p.TextDocument)
@@ -270,6 +231,9 @@ func (s *Server) actions(ctx context.Context, p *protocol.CodeActionParams) ([]p
 	}
 	s.spelling(ctx, path, text, start, end, fix)
 	if f.Kind != index.Module {
+		if a := s.imports(ctx, f, text, start, end); a != nil {
+			out = append(out, *a)
+		}
 		return out, ctx.Err()
 	}
 	s.declarations(f, start, end, fix)
@@ -289,6 +253,28 @@ func (s *Server) actions(ctx context.Context, p *protocol.CodeActionParams) ([]p
 		}
 	}
 	return out, ctx.Err()
+}
+
+// imports returns the action that converts the includes of a unit to imports, or nil. The range must be
+// inside an include block.
+func (s *Server) imports(ctx context.Context, f *index.File, text *document.Text, start, end int) *protocol.CodeAction {
+	inside := slices.ContainsFunc(f.Names, func(o index.Occurrence) bool {
+		return o.Role == index.Declares && strings.HasPrefix(o.Addr, "include.") && o.WholeStart <= end && start <= o.WholeEnd
+	})
+	if !inside || filepath.Base(f.Path) != unit.DefaultName {
+		return nil
+	}
+	u := s.Session.Unit(ctx, f.Path)
+	if u == nil {
+		return nil
+	}
+	before, after, changes := u.WithImports(ctx)
+	if !changes || string(before) != string(text.Bytes) {
+		return nil
+	}
+	return &protocol.CodeAction{Title: "Convert include to import", Kind: protocol.CodeActionKindRefactorRewrite, Edit: &protocol.WorkspaceEdit{Changes: map[string][]protocol.TextEdit{
+		document.URI(f.Path): text.Edits(after, s.encoding),
+	}}}
 }
 
 // fixes receives one fix.

@@ -71,6 +71,8 @@ func address(f *index.File, o *index.Occurrence) string {
 		return o.Addr + o.Part
 	case via == "terraform":
 		return "inputs." + name
+	case via == "local" && kind == "key":
+		return o.Via + "." + name + o.Part
 	case via == "dependency":
 		return o.Via + ".outputs." + name + o.Part
 	case via == "module" && f.Kind == index.Module:
@@ -122,10 +124,11 @@ func (s *Server) explained(ctx context.Context, path, address string) string {
 	if chosen := s.viewpointOf(ctx, path); chosen != "" && filepath.Dir(chosen) != filepath.Dir(path) {
 		out = "Seen from " + filepath.Dir(chosen) + ":\n\n" + out
 	}
+	out = fenced(out)
 	if slices.ContainsFunc(programFunctions, func(f string) bool { return strings.Contains(out, f+"(") }) && !s.Session.Trusts(path) {
-		return "The program of a function is not run, because the directory is not trusted.\n\n" + fenced(out)
+		out = "The program of a function is not run, because the directory is not trusted.\n\n" + out
 	}
-	return fenced(out)
+	return strings.TrimSpace(out + "\n\n" + s.everywhere(ctx, path, address))
 }
 
 // fenced returns a text as a code block.

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -173,7 +174,7 @@ func (s *Server) renameAt(f *index.File, offset int) (*renamed, error) {
 		switch {
 		case !declared:
 			continue
-		case kind == "provider" || kind == "input" || kind == "feature" || kind == "check" || kind == "unit" || kind == "stack":
+		case kind == "provider" || kind == "input" || kind == "feature" || kind == "check" || kind == "run" || kind == "unit" || kind == "stack":
 			return nil, refuse("%s cannot be renamed: its name is used outside of the files", sym.Addr)
 		}
 		return &renamed{sym, at[i], sym.Addr[:dot+1], sym.Addr[dot+1:]}, nil
@@ -267,6 +268,11 @@ func (s *Server) complete(ctx context.Context, r *renamed, places []workspace.Pl
 			return refuse("%s is also used in %s, which is not part of the workspace", r.sym.Addr, pl.File.Path)
 		}
 	}
+	if index.KindOf(r.sym.Scope) == index.Data {
+		if err := s.completeKey(ctx, r); err != nil {
+			return err
+		}
+	}
 	dir := r.sym.Scope
 	if index.KindOf(dir) != index.Other {
 		dir = filepath.Dir(dir)
@@ -304,6 +310,33 @@ func (s *Server) complete(ctx context.Context, r *renamed, places []workspace.Pl
 		for _, path := range users {
 			if index.KindOf(path) == index.Unit && slices.ContainsFunc(x.File(path).Names, func(o index.Occurrence) bool { return o.Addr == r.sym.Addr && o.Via == "" }) {
 				return refuse("%s also uses %s, which may be the same", path, r.sym.Addr)
+			}
+		}
+	}
+	return nil
+}
+
+// completeKey returns the reason why not all uses of a key of a data file may be known.
+func (s *Server) completeKey(ctx context.Context, r *renamed) error {
+	x := s.Session.Index
+	all, err := x.All(ctx)
+	if err != nil {
+		return err
+	}
+	key := strings.TrimPrefix(r.sym.Addr, "key") // ".a.b"
+	for _, f := range all {
+		for _, l := range f.Links {
+			if filepath.Base(l.Text) == filepath.Base(r.sym.Scope) && !slices.Contains(slices.Collect(maps.Values(f.Paths)), l.Text) {
+				return refuse("%s also reads %s, and not as a local value", f.Path, l.Text)
+			}
+		}
+		for i := range f.Names {
+			o := &f.Names[i]
+			if o.Via != "" || !strings.HasPrefix(o.Addr, "local.") || o.Role != index.Uses || x.Target(f, o.Addr) != r.sym.Scope {
+				continue
+			}
+			if part := o.Part; strings.HasPrefix(key, part) && part != key || strings.Contains(part, "[") {
+				return refuse("%s, line %d, uses %s%s as a whole, which contains the key", f.Path, o.Line, o.Addr, part)
 			}
 		}
 	}

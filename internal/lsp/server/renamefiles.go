@@ -492,7 +492,7 @@ func (r *renaming) override(f *index.File, all []*index.File) {
 	if to == f.Path || f.Kind != index.Module {
 		return
 	}
-	after := index.Of(to, nil)
+	after := index.Of(to, nil, nil)
 	switch {
 	case after.Kind != index.Module:
 		r.warn("%s is no longer part of its module.", r.name(f.Path))

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -43,6 +44,9 @@ const codeRequestFailed jrpc2.Code = -32803
 type Options struct {
 	Session *workspace.Session
 	Version string
+	// Affected compares the files of a directory, with the texts of buffers by their path, with the last
+	// commit, and returns what the command affected prints. nil means that the server refuses this.
+	Affected func(ctx context.Context, dir string, buffers map[string][]byte) (string, error)
 }
 
 // A Server answers the requests of one client.
@@ -76,6 +80,8 @@ type settings struct {
 	Lint *bool `json:"lint"`
 	// Trust is described in trust.go.
 	Trust json.RawMessage `json:"trust"`
+	// AllViewpoints makes hover list the values in all units that read a file.
+	AllViewpoints bool `json:"allViewpoints"`
 }
 
 // Serve answers requests from in on out until the client disconnects or sends exit. ok reports whether
@@ -110,7 +116,12 @@ func Serve(ctx context.Context, o Options, in io.Reader, out io.WriteCloser) (ok
 
 // on returns the handler of a method with parameters of type P.
 func on[P, R any](s *Server, f func(context.Context, *P) (R, error)) jrpc2.Handler {
-	return func(ctx context.Context, req *jrpc2.Request) (any, error) {
+	return func(ctx context.Context, req *jrpc2.Request) (_ any, err error) {
+		defer func() {
+			if x := recover(); x != nil { // a bug must not end the session with the unsaved buffers
+				err = jrpc2.Errorf(jrpc2.InternalError, "bug in %s: %v\n%s", req.Method(), x, debug.Stack())
+			}
+		}()
 		if !s.ready.Load() && req.Method() != "initialize" {
 			return nil, jrpc2.Errorf(codeNotInitialized, "the server is not initialized")
 		}
@@ -240,8 +251,8 @@ func (s *Server) initialize(_ context.Context, p *protocol.InitializeParams) (an
 			"documentLinkProvider":            map[string]any{},
 			"inlayHintProvider":               true,
 			"codeLensProvider":                map[string]any{"resolveProvider": true},
-			"codeActionProvider":              map[string]any{"codeActionKinds": []string{"quickfix"}},
-			"executeCommandProvider":          map[string]any{"commands": []string{commandReferences, commandViewpoint}},
+			"codeActionProvider":              map[string]any{"codeActionKinds": []string{"quickfix", "refactor.rewrite"}},
+			"executeCommandProvider":          map[string]any{"commands": []string{commandReferences, commandViewpoint, commandAffected}},
 			"diagnosticProvider":              map[string]any{"interFileDependencies": true, "workspaceDiagnostics": false},
 			"semanticTokensProvider": map[string]any{
 				"legend": map[string]any{"tokenTypes": tokenTypes, "tokenModifiers": []string{}}, "full": true, "range": true,
@@ -266,9 +277,12 @@ func (s *Server) initialized(context.Context, *struct{}) {
 	}
 	go func() { // ends with the connection
 		watchers := []map[string]string{{"globPattern": "**/*.{tf,tofu,hcl,tfvars,json,yaml,yml}"}}
-		_, _ = s.rpc.Callback(s.ctx, "client/registerCapability", map[string]any{"registrations": []any{map[string]any{
+		_, err := s.rpc.Callback(s.ctx, "client/registerCapability", map[string]any{"registrations": []any{map[string]any{
 			"id": "files", "method": "workspace/didChangeWatchedFiles", "registerOptions": map[string]any{"watchers": watchers},
-		}}}) // without it, requests look for changes themselves
+		}}})
+		if err == nil { // otherwise requests look for changes more often
+			s.Session.Index.Watched()
+		}
 	}()
 }
 
@@ -276,6 +290,7 @@ func (s *Server) didOpen(_ context.Context, p *protocol.DidOpenTextDocumentParam
 	d := p.TextDocument
 	if path := document.Path(d.URI); path != "" {
 		s.Session.Files.Set(&workspace.Buffer{URI: d.URI, Path: path, Version: d.Version, Text: document.New([]byte(d.Text))})
+		s.Session.Index.Changed([]string{path})
 		s.outdated(path)
 	}
 }
@@ -293,6 +308,7 @@ func (s *Server) didChange(_ context.Context, p *protocol.DidChangeTextDocumentP
 func (s *Server) didClose(_ context.Context, p *protocol.DidCloseTextDocumentParams) {
 	path := document.Path(p.TextDocument.URI)
 	s.Session.Files.Close(path)
+	s.Session.Index.Changed([]string{path})
 	s.outdated(path)
 }
 
@@ -304,9 +320,18 @@ func (s *Server) didSave(_ context.Context, p *protocol.DidSaveTextDocumentParam
 }
 
 func (s *Server) didChangeFiles(_ context.Context, p *protocol.DidChangeWatchedFilesParams) {
-	s.Session.Index.Invalidate()
+	var paths []string
 	for _, c := range p.Changes {
-		s.outdated(document.Path(c.URI))
+		if path := document.Path(c.URI); path != "" {
+			paths = append(paths, path)
+		}
+	}
+	if len(paths) == 0 {
+		s.Session.Index.Invalidate()
+	}
+	s.Session.Index.Changed(paths)
+	for _, path := range paths {
+		s.outdated(path)
 	}
 }
 

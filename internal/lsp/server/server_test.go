@@ -177,8 +177,8 @@ func TestFormatting(t *testing.T) {
 	}
 	var edits []protocol.TextEdit
 	c.call("textDocument/formatting", map[string]any{"textDocument": map[string]any{"uri": c.uri("main.tf")}}, &edits)
-	if len(edits) != 2 {
-		t.Errorf("%d edits, want one for each of two lines: %s", len(edits), asJSON(edits))
+	if len(edits) != 1 {
+		t.Errorf("%d edits, want one for two lines that follow each other: %s", len(edits), asJSON(edits))
 	}
 	apply(t, &protocol.WorkspaceEdit{Changes: map[string][]protocol.TextEdit{c.uri("main.tf"): edits}})
 	if got, _ := os.ReadFile(filepath.Join(c.dir, "main.tf")); string(got) != "locals {\n  a   = 1\n  bcd = 2\n}\n" {
@@ -622,7 +622,7 @@ func BenchmarkFormatting(b *testing.B) {
 	}
 	buffer := &workspace.Buffer{Path: "/x/main.tf", Text: document.New([]byte(text.String()))}
 	for b.Loop() {
-		if edits(buffer, document.UTF16) == nil {
+		if edits(buffer, document.UTF16, (*document.Text).Edits) == nil {
 			b.Fatal("nothing to do")
 		}
 	}

@@ -219,7 +219,14 @@ func (s *Server) semanticTokensIn(_ context.Context, p *protocol.SemanticTokensR
 	return out, nil
 }
 
-func (s *Server) links(_ context.Context, p *protocol.DocumentLinkParams) ([]protocol.DocumentLink, error) {
+func (s *Server) links(ctx context.Context, p *protocol.DocumentLinkParams) ([]protocol.DocumentLink, error) {
+	if path, ok := strings.CutPrefix(p.TextDocument.URI, scheme+":"); ok {
+		x, err := s.effectiveOf(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		return x.Links, nil
+	}
 	_, text, f, err := s.open(p.TextDocument)
 	if err != nil {
 		return nil, err

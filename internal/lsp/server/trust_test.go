@@ -13,8 +13,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/lsp/protocol"
 )
 
-// hostileFiles run programs that leave a file, wherever a function of a unit file can.
-const hostileFiles = `
+// untrustedFiles run programs that leave a file, wherever a function of a unit file can.
+const untrustedFiles = `
 -- root.hcl --
 locals {
   ran = run_cmd("--terragrunt-quiet", "sh", "-c", "touch ROOT; echo in-root")
@@ -49,7 +49,7 @@ touch "$(dirname "$0")/SOPS"
 echo decrypted
 `
 
-// left returns the files that programs of hostileFiles left.
+// left returns the files that programs of untrustedFiles left.
 func left(t *testing.T, dir string) (out []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
@@ -121,7 +121,7 @@ func TestTrust(t *testing.T) {
 	}
 	for name := range options("/x") {
 		t.Run(name, func(t *testing.T) {
-			dir := unpack(t, hostileFiles)
+			dir := unpack(t, untrustedFiles)
 			if err := os.Chmod(filepath.Join(dir, "bin/sops"), 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +162,7 @@ func TestTrustConfiguration(t *testing.T) {
 		{"restricted later", true, `{}`, `{"trust": false}`, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			dir := unpack(t, hostileFiles)
+			dir := unpack(t, untrustedFiles)
 			answer := make(chan string, 8)
 			answer <- test.answer
 			asked := make(chan int, 8)
@@ -208,7 +208,7 @@ func TestTrustConfiguration(t *testing.T) {
 // can be trusted while another is not.
 func TestTrustPerRoot(t *testing.T) {
 	needPrograms(t)
-	dir := unpack(t, hostileFiles)
+	dir := unpack(t, untrustedFiles)
 	c := startWith(t, dir, nil, map[string]any{"trust": []string{filepath.Join(dir, "app")}}, nil)
 	c.askAll()
 	if got := left(t, dir); len(got) != 0 {

@@ -3,10 +3,12 @@ package server
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/terrace-iac/terrace/internal/lsp/document"
 	"github.com/terrace-iac/terrace/internal/lsp/index"
@@ -157,25 +159,9 @@ func (s *Server) values(ctx context.Context, p *protocol.HoverParams) (*valuesRe
 	if out.More = len(all) > maxValued; out.More {
 		all = all[:maxValued]
 	}
-	at := map[string]int{}
-	for _, from := range all {
-		u := s.Session.Unit(ctx, from)
-		if u == nil {
-			return nil, ctx.Err()
-		}
-		value := ""
-		if x, ds := u.Explain(ctx, s.seenAs(from, path, out.Address)); x != nil && !ds.HasErrors() {
-			value = source.HideCredentials(x.ValueText())
-		}
-		i, ok := at[value]
-		if !ok {
-			i = len(out.Values)
-			at[value] = i
-			out.Values = append(out.Values, unitsValue{Value: value})
-		}
-		out.Values[i].Units = append(out.Values[i].Units, document.URI(from))
+	if values, _ := s.valuesIn(ctx, all, path, out.Address); values != nil {
+		out.Values = values
 	}
-	slices.SortStableFunc(out.Values, func(a, b unitsValue) int { return len(b.Units) - len(a.Units) })
 	return out, ctx.Err()
 }
 
@@ -185,6 +171,92 @@ func (s *Server) unitOf(ctx context.Context, path string) *workspace.Unit {
 		return s.Session.Unit(ctx, at)
 	}
 	return nil
+}
+
+// viewpointTime is the time in which the values of all viewpoints are computed for a hover.
+const viewpointTime = 3 * time.Second
+
+// maxNamed is the number of units that a list of values names for each value.
+const maxNamed = 5
+
+// everywhere returns the values at an address in all units that read a file, or "" if there is one unit
+// or the client does not want them.
+func (s *Server) everywhere(ctx context.Context, path, address string) string {
+	s.mu.Lock()
+	on := s.settings.AllViewpoints
+	s.mu.Unlock()
+	if !on {
+		return ""
+	}
+	units := s.unitsOf(ctx, path)
+	if len(units) < 2 {
+		return ""
+	}
+	limited, cancel := context.WithTimeout(ctx, viewpointTime)
+	defer cancel()
+	values, looked := s.valuesIn(limited, units, path, address)
+	plural := "s"
+	if len(values) == 1 {
+		plural = ""
+	}
+	of := ""
+	if looked < len(units) {
+		of = fmt.Sprintf(" of %d", len(units))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d value%s in %d%s units:\n", len(values), plural, looked, of)
+	for _, v := range values[:min(len(values), 20)] {
+		var names []string
+		for _, u := range v.Units[:min(len(v.Units), maxNamed)] {
+			names = append(names, s.shortName(document.Path(u)))
+		}
+		fmt.Fprintf(&b, "\n%s\n  %s", cmp.Or(v.Value, "(not known)"), strings.Join(names, ", "))
+		if n := len(v.Units) - maxNamed; n > 0 {
+			fmt.Fprintf(&b, " and %d others", n)
+		}
+	}
+	return fenced(b.String())
+}
+
+// valuesIn returns the values that an address of a file has in units, those of most units first, and the
+// number of units that were looked at before the context ended.
+func (s *Server) valuesIn(ctx context.Context, units []string, path, address string) ([]unitsValue, int) {
+	var out []unitsValue
+	at := map[string]int{}
+	looked := 0
+	for _, from := range units {
+		x := s.Session.Value(ctx, from, s.seenAs(from, path, address))
+		if ctx.Err() != nil {
+			break
+		}
+		looked++
+		value := ""
+		if x != nil {
+			value = source.HideCredentials(x.ValueText())
+		}
+		i, ok := at[value]
+		if !ok {
+			i = len(out)
+			at[value] = i
+			out = append(out, unitsValue{Value: value})
+		}
+		out[i].Units = append(out[i].Units, document.URI(from))
+	}
+	slices.SortStableFunc(out, func(a, b unitsValue) int { return len(b.Units) - len(a.Units) })
+	return out, looked
+}
+
+// shortName returns the directory of a unit relative to the root of the workspace.
+func (s *Server) shortName(unit string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dir := filepath.Dir(unit)
+	for _, r := range s.roots {
+		if rel, err := filepath.Rel(r, dir); err == nil && filepath.IsLocal(rel) {
+			return filepath.ToSlash(rel)
+		}
+	}
+	return dir
 }
 
 // viewpointsResult is the answer of the request terrace/viewpoints.

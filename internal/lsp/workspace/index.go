@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/base/parallel"
@@ -18,9 +19,12 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// scanAge is the age of the last walk over the workspace after which a request walks over it again. A
-// notification about changed files has the same effect.
-const scanAge = 3 * time.Second
+// scanAge is the age of the last walk over the workspace after which a request starts another one in the
+// background. watchedAge is the same if the client reports which files change.
+const (
+	scanAge    = 3 * time.Second
+	watchedAge = time.Minute
+)
 
 // A Symbol is a name with its scope: the directory of a module, or the path of a unit file.
 type Symbol struct{ Scope, Addr string }
@@ -37,22 +41,28 @@ type Index struct {
 	now   func() time.Time
 
 	walk    sync.Mutex // held while the workspace is walked over
-	walked  time.Time  // of the last walk; zero means that one is needed
+	walked  time.Time  // of the last walk; zero means that a request waits for one
+	again   bool       // a walk in the background has started
+	age     time.Duration
+	urgent  atomic.Int32 // requests that must not wait for the processor
 	mu      sync.Mutex
 	roots   []string
 	entries map[string]*entry
 	dirs    map[string]map[string]*entry // files by directory
 	users   map[string]map[string]bool   // paths of the files that use a directory or file, by its path
+	search  map[string]map[string]bool   // paths of the files that search a file in parent directories, by its name
 }
 
 type entry struct {
 	version version
 	file    *index.File
 	targets []string
+	// outdated means that a file appeared or disappeared that the file searches.
+	outdated bool
 }
 
 func newIndex(f *Files, now func() time.Time) *Index {
-	return &Index{files: f, now: now, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]map[string]bool{}}
+	return &Index{files: f, now: now, age: scanAge, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]map[string]bool{}, search: map[string]map[string]bool{}}
 }
 
 // SetRoots sets the directories of the workspace.
@@ -63,18 +73,85 @@ func (x *Index) SetRoots(dirs []string) {
 	x.Invalidate()
 }
 
-// Invalidate makes the next request walk over the workspace.
+// Watched means that the client reports each file that changes, so that the index looks for changes
+// less often.
+func (x *Index) Watched() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.age = watchedAge
+}
+
+// Invalidate makes the next request wait for a walk over the workspace.
 func (x *Index) Invalidate() {
 	x.walk.Lock()
 	defer x.walk.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	x.walked = time.Time{}
+}
+
+// Changed reads files again that were changed, created or deleted. A path may be that of a deleted
+// directory.
+func (x *Index) Changed(paths []string) {
+	for _, path := range paths {
+		if index.KindOf(path).Indexed() {
+			x.File(path)
+			continue
+		}
+		if x.files.Exists(path) {
+			continue
+		}
+		x.mu.Lock()
+		for name := range x.entries {
+			if strings.HasPrefix(name, path+string(filepath.Separator)) {
+				x.remove(name)
+			}
+		}
+		x.mu.Unlock()
+	}
+}
+
+// Urgent makes the walk over the workspace pause until done is called, so that a request has the
+// processor for itself.
+func (x *Index) Urgent() (done func()) {
+	x.urgent.Add(1)
+	return func() { x.urgent.Add(-1) }
+}
+
+// pause waits while an urgent request runs.
+func (x *Index) pause(ctx context.Context) {
+	for x.urgent.Load() > 0 && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // skipped contains the names of directories that are not part of a workspace.
 var skipped = []string{".git", ".terraform", ".terragrunt-cache", "node_modules", ".hg", ".svn"}
 
-// Scan walks over the workspace, unless that was done recently, and reads the files that changed.
+// Scan waits until the workspace was walked over once. If that was long ago, it starts another walk in
+// the background.
 func (x *Index) Scan(ctx context.Context) error {
+	x.mu.Lock()
+	walked, age := x.walked, x.age
+	if !walked.IsZero() && x.now().Sub(walked) >= age && !x.again {
+		x.again = true
+		go func() { // ends with the walk
+			_ = x.scan(context.WithoutCancel(ctx), walked) // the next request repeats it
+			x.mu.Lock()
+			x.again = false
+			x.mu.Unlock()
+		}()
+	}
+	x.mu.Unlock()
+	if !walked.IsZero() {
+		return nil
+	}
+	return x.scan(ctx, walked)
+}
+
+// scan walks over the workspace and reads the files that changed, unless another walk has ended since
+// the walk at the time before.
+func (x *Index) scan(ctx context.Context, before time.Time) error {
 	x.walk.Lock()
 	defer x.walk.Unlock()
 	for _, b := range x.files.Open() { // an edit counts at once
@@ -83,16 +160,17 @@ func (x *Index) Scan(ctx context.Context) error {
 		}
 	}
 	now := x.now()
-	if !x.walked.IsZero() && now.Sub(x.walked) < scanAge {
+	x.mu.Lock()
+	roots, walked := x.roots, x.walked
+	x.mu.Unlock()
+	if !walked.Equal(before) && !walked.IsZero() {
 		return nil
 	}
-	x.mu.Lock()
-	roots := x.roots
-	x.mu.Unlock()
 	found := map[string]bool{}
 	var paths []string
 	for _, root := range roots {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			x.pause(ctx)
 			switch {
 			case ctx.Err() != nil:
 				return ctx.Err()
@@ -100,7 +178,7 @@ func (x *Index) Scan(ctx context.Context) error {
 				return nil // a directory that cannot be read has no names
 			case d.IsDir() && slices.Contains(skipped, d.Name()):
 				return fs.SkipDir
-			case d.Type().IsRegular() && index.KindOf(d.Name()) != index.Other && !found[path]:
+			case d.Type().IsRegular() && index.KindOf(d.Name()).Indexed() && !found[path]:
 				found[path] = true
 				paths = append(paths, path)
 			}
@@ -111,13 +189,13 @@ func (x *Index) Scan(ctx context.Context) error {
 		}
 	}
 	for _, b := range x.files.Open() {
-		if !found[b.Path] && index.KindOf(b.Path) != index.Other {
+		if !found[b.Path] && index.KindOf(b.Path).Indexed() {
 			found[b.Path] = true
 			paths = append(paths, b.Path)
 		}
 	}
 	parallel.Map(len(paths), 0, func(i int) struct{} {
-		if ctx.Err() == nil {
+		if x.pause(ctx); ctx.Err() == nil {
 			x.File(paths[i])
 		}
 		return struct{}{}
@@ -127,8 +205,8 @@ func (x *Index) Scan(ctx context.Context) error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for path := range x.entries {
-		if !found[path] {
+	for path, e := range x.entries {
+		if !found[path] && e.file.Kind.Indexed() {
 			x.remove(path)
 		}
 	}
@@ -141,19 +219,28 @@ func (x *Index) File(path string) *index.File {
 	v := x.files.versionOf(path)
 	x.mu.Lock()
 	e := x.entries[path]
+	valid := e != nil && e.version == v && !e.outdated
 	x.mu.Unlock()
-	if e != nil && e.version == v {
+	if valid {
 		return e.file
 	}
 	old := e
-	text, err := x.files.ReadFile(path)
+	var text []byte
+	var err error
+	if v.size <= index.MaxSize {
+		text, err = x.files.ReadFile(path)
+	}
 	if err != nil {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.remove(path)
 		return &index.File{Path: path, Kind: index.KindOf(path)}
 	}
-	e = &entry{version: v, file: index.Of(path, text)}
+	if v.size > index.MaxSize {
+		e = &entry{version: v, file: &index.File{Path: path, Kind: index.KindOf(path), Broken: true}}
+	} else {
+		e = &entry{version: v, file: index.Of(path, text, x.files.Exists)}
+	}
 	if e.file.Broken {
 		e.file.Last = x.last(path, old)
 	}
@@ -164,7 +251,16 @@ func (x *Index) File(path string) *index.File {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.remove(path)
+	x.replace(path)
+	if old == nil {
+		x.appeared(path)
+	}
+	for _, name := range e.file.Searched {
+		if x.search[name] == nil {
+			x.search[name] = map[string]bool{}
+		}
+		x.search[name][path] = true
+	}
 	x.entries[path] = e
 	dir := filepath.Dir(path)
 	if x.dirs[dir] == nil {
@@ -188,23 +284,53 @@ func (x *Index) last(path string, old *entry) *index.File {
 	case old != nil && old.file.Last != nil:
 		return old.file.Last
 	}
+	if info, err := os.Stat(path); err != nil || info.Size() > index.MaxSize {
+		return nil
+	}
 	saved, err := readfile.Whole(path)
 	if err != nil || x.files.Buffer(path) == nil {
 		return nil
 	}
-	if f := index.Of(path, saved); !f.Broken {
+	if f := index.Of(path, saved, x.files.Exists); !f.Broken {
 		return f
 	}
 	return nil
 }
 
+// appeared makes the files below a new or deleted file that search for its name to be read again. The
+// caller holds mu.
+func (x *Index) appeared(path string) {
+	if x.walked.IsZero() { // the first walk reads files that do not change meanwhile
+		return
+	}
+	below := filepath.Dir(path) + string(filepath.Separator)
+	for user := range x.search[filepath.Base(path)] {
+		if e := x.entries[user]; e != nil && strings.HasPrefix(user, below) {
+			e.outdated = true
+		}
+	}
+}
+
 // remove removes a file. The caller holds mu.
 func (x *Index) remove(path string) {
+	if x.entries[path] != nil {
+		x.replace(path)
+		x.appeared(path)
+	}
+}
+
+// replace removes the entry of a file. The caller holds mu, and adds another entry if the file exists.
+func (x *Index) replace(path string) {
 	e := x.entries[path]
 	if e == nil {
 		return
 	}
 	delete(x.entries, path)
+	for _, name := range e.file.Searched {
+		if delete(x.search[name], path); len(x.search[name]) == 0 {
+			delete(x.search, name)
+		}
+	}
 	dir := filepath.Dir(path)
 	if delete(x.dirs[dir], path); len(x.dirs[dir]) == 0 {
 		delete(x.dirs, dir)
@@ -221,7 +347,7 @@ func (x *Index) Dir(dir string) []*index.File {
 	entries, _ := x.files.ReadDir(dir)
 	var out []*index.File
 	for _, e := range entries {
-		if !e.IsDir() && index.KindOf(e.Name()) != index.Other {
+		if !e.IsDir() && index.KindOf(e.Name()).Indexed() {
 			out = append(out, x.File(filepath.Join(dir, e.Name())))
 		}
 	}
@@ -272,18 +398,27 @@ func (x *Index) Target(f *index.File, via string) string { return x.target(f, vi
 
 func (x *Index) target(f *index.File, via string) string {
 	p := f.Paths[via]
+	dir := filepath.Dir(f.Path)
+	if p == "" && f.Kind == index.Module && strings.HasPrefix(via, "local.") {
+		f, p = x.decodedBy(dir, via) // another file of the module declares the local value
+	}
 	if p == "" {
 		return ""
 	}
-	dir := filepath.Dir(f.Path)
 	at := func(p string) string {
 		if filepath.IsAbs(p) {
 			return filepath.Clean(p)
 		}
 		return filepath.Join(dir, p)
 	}
+	if strings.HasPrefix(via, "local.") && index.KindOf(p) == index.Data {
+		return at(p)
+	}
 	if f.Kind == index.Module || f.Kind == index.Test {
 		if module.IsLocal(p) {
+			if f.Kind == index.Test {
+				dir = x.tested(f) // the working directory of the run
+			}
 			return at(p)
 		}
 		return installed(dir, strings.TrimPrefix(via, "module."))
@@ -304,6 +439,35 @@ func (x *Index) target(f *index.File, via string) string {
 	}
 	return path
 }
+
+// decodedBy returns the file of a module whose local value decodes a data file, and the path of the data
+// file, or "".
+func (x *Index) decodedBy(dir, via string) (*index.File, string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var last *index.File
+	for _, e := range x.dirs[dir] {
+		if e.file.Paths[via] != "" && (last == nil || index.Overrides(e.file, last)) {
+			last = e.file
+		}
+	}
+	if last == nil {
+		return nil, ""
+	}
+	return last, last.Paths[via]
+}
+
+// tested returns the directory of the module that a test file tests.
+func (x *Index) tested(f *index.File) string {
+	dir := filepath.Dir(f.Path)
+	if filepath.Base(dir) == testDir {
+		return filepath.Dir(dir)
+	}
+	return dir
+}
+
+// testDir is the name of the directory next to a module's files in which its tests are.
+const testDir = "tests"
 
 // installed returns the directory of an installed module, or "".
 func installed(dir, call string) string {
@@ -329,6 +493,11 @@ func (x *Index) Resolve(f *index.File, o *index.Occurrence) (s Symbol, ok bool) 
 	own := filepath.Dir(f.Path)
 	if f.Kind == index.Unit || f.Kind == index.Stack || f.Kind == index.Rules {
 		own = f.Path
+	}
+	if kind, _, _ := strings.Cut(o.Addr, "."); f.Kind == index.Data || kind == "run" {
+		own = f.Path
+	} else if f.Kind == index.Test {
+		own = x.tested(f)
 	}
 	switch kind, _, _ := strings.Cut(o.Via, "."); kind {
 	case "":
@@ -364,6 +533,11 @@ func (x *Index) Find(s Symbol) []Place {
 		files = []*index.File{x.File(s.Scope)}
 	} else {
 		files = x.Dir(s.Scope)
+		for _, f := range x.Dir(filepath.Join(s.Scope, testDir)) {
+			if f.Kind == index.Test {
+				files = append(files, f)
+			}
+		}
 	}
 	var out []Place
 	for _, f := range files {
@@ -401,16 +575,28 @@ func (x *Index) Everywhere(ctx context.Context, s Symbol) ([]Place, error) {
 		if done[at] {
 			continue
 		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		done[at] = true
 		users, err := x.Users(ctx, at)
 		if err != nil {
 			return nil, err
 		}
 		for _, path := range users {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
 			f := x.File(path)
-			if !seen[path] {
-				seen[path] = true
-				out = append(out, x.in(f, s)...)
+			files := []*index.File{f}
+			if f.Kind == index.Module && index.KindOf(s.Scope) == index.Data { // other files use the local value
+				files = x.Dir(filepath.Dir(path))
+			}
+			for _, f := range files {
+				if !seen[f.Path] {
+					seen[f.Path] = true
+					out = append(out, x.in(f, s)...)
+				}
 			}
 			// The outputs of a unit's module are used by the units that depend on the unit.
 			if strings.HasPrefix(s.Addr, "output.") && f.Kind == index.Unit && x.target(f, "terraform") == s.Scope {
@@ -427,6 +613,9 @@ func (x *Index) Unresolved(ctx context.Context, addr string) ([]Place, error) {
 	all, err := x.All(ctx)
 	var out []Place
 	for _, f := range all {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		for i := range f.Names {
 			if o := &f.Names[i]; o.Addr == addr && o.Via != "" {
 				if _, ok := x.Resolve(f, o); !ok {

@@ -27,6 +27,7 @@ import (
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
+	"github.com/terrace-iac/terrace/unit/migrate"
 )
 
 // A Session is the state of one client.
@@ -261,6 +262,7 @@ type Unit struct {
 	unit     *discovery.Unit // nil if the unit cannot be read
 	redactor *diag.Redactor
 	dir      *workdir.Directory
+	env      unit.Env
 	mu       sync.Mutex // held while the unit is evaluated
 }
 
@@ -284,26 +286,9 @@ func (s *Session) IsUnit(path string) bool {
 	})
 }
 
+// read opens a unit and checks it.
 func (s *Session) read(ctx context.Context, path string) *Unit {
-	root := filepath.Dir(path)
-	u := &Unit{Path: path, s: s, reading: newReading(s.Files, root), redactor: &diag.Redactor{}}
-	u.dir = s.directory(root, u.reading)
-	u.dir.View = nil
-	plugins := s.plugins
-	if plugins == nil {
-		return u
-	}
-	plugins = plugins.In(u.dir)
-	o := estates.Options{
-		Discovery: discovery.Settings{Root: root, Whole: true, Overlay: &stacks.Overlay{}},
-		Request:   unit.Request{Command: "plan", Args: []string{"plan"}},
-		Machine:   unit.Machine{Environ: u.dir.Env, Run: s.trust.runner(u.reading), Now: u.dir.Now, Home: u.dir.HomeOrError},
-		Who:       s.who, Checking: true, Tolerant: true, Redactor: u.redactor,
-		Sources: workcopy.Sources{Fetch: modules.Fetched(u.dir, plugins.Config)},
-		Host:    estates.Host{Plugins: plugins, Backends: u.dir.Backends(), Texts: u.dir.Set},
-	}
-	var ds diag.List
-	u.estate, u.unit, ds = estates.OpenUnit(ctx, o, path, "")
+	u, ds := s.openUnit(ctx, path)
 	if u.unit != nil {
 		ds = append(ds, u.estate.Check(ctx, false)...)
 		ds = append(ds, u.unit.Check(u.estate.Task(ctx))...)
@@ -314,6 +299,62 @@ func (s *Session) read(ctx context.Context, path string) *Unit {
 		}
 	}
 	return u
+}
+
+// Value explains the value at an address in a unit that is not kept afterwards. It is nil if the unit
+// has errors.
+func (s *Session) Value(ctx context.Context, path, address string) *explanation.Explanation {
+	release, ok := s.take(ctx)
+	defer release()
+	if !ok {
+		return nil
+	}
+	u, _ := s.openUnit(ctx, path)
+	x, ds := u.Explain(ctx, address)
+	if ds.HasErrors() {
+		return nil
+	}
+	return x
+}
+
+// openUnit opens a unit without checking it.
+func (s *Session) openUnit(ctx context.Context, path string) (*Unit, diag.List) {
+	root := filepath.Dir(path)
+	u := &Unit{Path: path, s: s, reading: newReading(s.Files, root), redactor: &diag.Redactor{}}
+	u.dir = s.directory(root, u.reading)
+	u.dir.View = nil
+	plugins := s.plugins
+	if plugins == nil {
+		return u, nil
+	}
+	plugins = plugins.In(u.dir)
+	o := estates.Options{
+		Discovery: discovery.Settings{Root: root, Whole: true, Overlay: &stacks.Overlay{}},
+		Request:   unit.Request{Command: "plan", Args: []string{"plan"}},
+		Machine:   unit.Machine{Environ: u.dir.Env, Run: s.trust.runner(u.reading), Now: u.dir.Now, Home: u.dir.HomeOrError},
+		Who:       s.who, Checking: true, Tolerant: true, Redactor: u.redactor,
+		Sources: workcopy.Sources{Fetch: modules.Fetched(u.dir, plugins.Config)},
+		Host:    estates.Host{Plugins: plugins, Backends: u.dir.Backends(), Texts: u.dir.Set},
+	}
+	u.env = o.UnitEnv(root)
+	var ds diag.List
+	u.estate, u.unit, ds = estates.OpenUnit(ctx, o, path, "")
+	return u, ds
+}
+
+// WithImports returns the text of the unit file with import blocks in place of its includes, and its text
+// before. changes is false if the result would mean something else, or if other files had to change too.
+func (u *Unit) WithImports(ctx context.Context) (before, after []byte, changes bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.unit == nil {
+		return nil, nil, false
+	}
+	plan, err := migrate.Imports(ctx, u.env, []string{u.Path}, nil)
+	if err != nil || len(plan.Changes) != 1 || plan.Changes[0].Path != u.Path {
+		return nil, nil, false
+	}
+	return plan.Changes[0].Before, plan.Changes[0].After, true
 }
 
 // Explain explains the value at an address in the unit, or in its module. Outputs of other units are

@@ -31,6 +31,7 @@ const usage = `usage:
   cmd workers -terrace BINARY -server BINARY -provider BINARY [-units 100] [-call 2s] [-n 0,1,2,4] [-slots 4]
   cmd scale -terrace BINARY -provider BINARY [-only resources,units] [-largest 1000] [-rounds 1] [-memory 4096]
   cmd bare -terrace BINARY -provider BINARY -source ADDRESS [-dir DIR] [-rounds 5] COMMAND...
+  cmd editor -files FILE,... [-dir DIR] [-edits 10000] [-seed 1] SERVER...
 `
 
 func run(ctx context.Context, args []string) error {
@@ -49,6 +50,8 @@ func run(ctx context.Context, args []string) error {
 		return scale(ctx, args[1:])
 	case len(args) > 0 && args[0] == "bare":
 		return bare(ctx, args[1:])
+	case len(args) > 0 && args[0] == "editor":
+		return editor(ctx, args[1:])
 	case len(args) == 3 && args[0] == "repeat": // bare calls it
 		return repeat(ctx, args[1], args[2])
 	}

@@ -1,0 +1,207 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/internal/cli"
+	"github.com/terrace-iac/terrace/internal/lsp/server"
+)
+
+var renames = flag.Int("renames", 24, "number of renames of TestRenamesInEstates")
+
+// randomEstate writes an estate of units that share files and modules.
+func randomEstate(t *testing.T, r *rand.Rand) string {
+	t.Helper()
+	var b strings.Builder
+	file := func(name, format string, args ...any) { fmt.Fprintf(&b, "-- "+name+" --\n"+format+"\n", args...) }
+	file("root.hcl", `locals {
+  region = "eu"
+  common = yamldecode(file("common.yaml"))
+  team   = local.common.team.name
+}
+inputs = {
+  region = local.region
+  team   = local.team
+}`)
+	file("common.yaml", "team:\n  name: core\n  mail: core@example.com\nsizes:\n  small: 1")
+	modules := 2 + r.IntN(2)
+	for m := range modules {
+		dir := fmt.Sprintf("modules/m%d", m)
+		file(dir+"/variables.tf", "variable \"region\" {\n  type = string\n}\nvariable \"team\" {\n  type = string\n}\nvariable \"size\" {\n  type    = number\n  default = %d\n}\nvariable \"up\" {\n  type    = string\n  default = \"none\"\n}", r.IntN(9))
+		file(dir+"/main.tf", `locals {
+  name = "${var.team}-${var.region}"
+  tags = { name = local.name, up = var.up }
+}
+resource "terraform_data" "web" {
+  input = local.tags
+}
+resource "terraform_data" "each" {
+  for_each = toset(["a", "b"])
+  input    = "${each.key} ${terraform_data.web.input.name} ${var.size}"
+}
+module "inner" {
+  source = "../inner"
+  text   = local.name
+  number = var.size
+}
+output "id" {
+  value = "${module.inner.joined} ${var.size}"
+}
+output "all" {
+  value = [for k, v in terraform_data.each : v.input]
+}`)
+		if r.IntN(2) == 0 {
+			file(dir+"/web_override.tf", "resource \"terraform_data\" \"web\" {\n  input = { name = \"over-${var.team}\", up = var.up }\n}")
+		}
+	}
+	file("modules/inner/main.tf", "variable \"text\" {}\nvariable \"number\" {}\nlocals {\n  part = upper(var.text)\n}\nresource \"terraform_data\" \"inner\" {\n  input = local.part\n}\noutput \"joined\" {\n  value = \"${local.part}-${var.number}\"\n}")
+	units := 4 + r.IntN(4)
+	for u := range units {
+		text := fmt.Sprintf("include \"root\" {\n  path   = find_in_parent_folders(\"root.hcl\")\n  expose = true\n}\nterraform {\n  source = \"../../modules/m%d\"\n}\nlocals {\n  zone = \"${include.root.locals.region}-%d\"\n}\n", r.IntN(modules), u)
+		inputs := "inputs = {\n  size = length(local.zone)\n"
+		if u > 0 {
+			text += fmt.Sprintf("dependency \"up\" {\n  config_path  = \"../u%d\"\n  mock_outputs = {\n    id  = \"mock\"\n    all = []\n  }\n}\n", r.IntN(u))
+			inputs += "  up   = dependency.up.outputs.id\n"
+		}
+		file(fmt.Sprintf("live/u%d/terragrunt.hcl", u), "%s", text+inputs+"}")
+	}
+	return server.Unpack(t, b.String())
+}
+
+// difference is a part of the JSON output of affected.
+type difference struct {
+	Units []struct {
+		Name    string
+		Objects []struct {
+			Address, Action string
+			Was             string `json:"previous_address"`
+			Changes         []struct {
+				Path, Action  string
+				Before, After json.RawMessage
+			}
+		}
+	}
+}
+
+// effective returns the differences that affected finds between two directories, without those that are
+// only the new name: an object that moved, and an input, output or argument with the same value under the
+// new name. A value that only an apply knows may change if its definition differs, which affected compares by
+// the text; these are left out too.
+func effective(t *testing.T, base, head, was, now string) (out []string) {
+	t.Helper()
+	system, err := sys.Real()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	system.Dir, system.Env, system.Args = head, []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}, []string{"terrace", "affected", "-json", base, head}
+	system.Stdout, system.Stderr, system.Stdin = &stdout, &stderr, strings.NewReader("")
+	if code := cli.Main(context.Background(), system); code != 0 {
+		return []string{fmt.Sprintf("affected exits with %d: %s", code, stderr.String())}
+	}
+	var d difference
+	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil {
+		t.Fatal(err)
+	}
+	old := regexp.MustCompile(`\b` + regexp.QuoteMeta(was) + `\b`)
+	for _, u := range d.Units {
+		// left contains what was removed, by its address and path with the new name.
+		left := map[string][]string{}
+		var added [][2]string
+		for _, o := range u.Objects {
+			if len(o.Changes) == 0 && (o.Action == "moved" || o.Action == "may_change") {
+				continue
+			}
+			if len(o.Changes) == 0 {
+				key := u.Name + " " + old.ReplaceAllString(o.Address, now)
+				if strings.HasPrefix(o.Action, "remove") {
+					left[key] = append(left[key], "")
+				} else {
+					added = append(added, [2]string{key, o.Action})
+				}
+			}
+			for _, x := range o.Changes {
+				key := u.Name + " " + old.ReplaceAllString(o.Address+" "+x.Path, now)
+				if x.Action == "may_change" { // a value that only an apply knows, whose definition contains the name
+					continue
+				}
+				before, after := old.ReplaceAllString(string(x.Before), now), string(x.After)
+				if before == after && before != "" {
+					continue
+				}
+				if strings.HasPrefix(x.Action, "remove") {
+					left[key] = append(left[key], before)
+				} else {
+					added = append(added, [2]string{key, after})
+				}
+			}
+		}
+		for _, a := range added {
+			if i := slices.Index(left[a[0]], a[1]); i >= 0 {
+				left[a[0]] = slices.Delete(left[a[0]], i, i+1)
+			} else if i := slices.Index(left[a[0]], ""); i >= 0 {
+				left[a[0]] = slices.Delete(left[a[0]], i, i+1)
+			} else {
+				out = append(out, "added "+a[0]+" "+a[1])
+			}
+		}
+		for key, all := range left {
+			for _, v := range all {
+				out = append(out, "removed "+key+" "+v)
+			}
+		}
+	}
+	return out
+}
+
+// After each of many random renames in random estates, affected finds no effective difference.
+func TestRenamesInEstates(t *testing.T) {
+	want := *renames
+	if testing.Short() {
+		want = 4
+	}
+	counts := map[string]int{}
+	done := 0
+	for seed := uint64(1); done < want; seed++ {
+		r := rand.New(rand.NewPCG(seed, 35))
+		dir := randomEstate(t, r)
+		rename := server.Renaming(t, dir)
+		for range 12 {
+			if done == want {
+				break
+			}
+			base := t.TempDir()
+			if err := os.CopyFS(base, os.DirFS(dir)); err != nil {
+				t.Fatal(err)
+			}
+			was, now, kind, err := rename(r)
+			if err != nil {
+				counts["refused: "+regexp.MustCompile(`[^ ]*[/."][^ ]*|\d+`).ReplaceAllString(err.Error(), "…")]++
+				continue
+			}
+			done++
+			counts[kind]++
+			if all := effective(t, base, dir, was, now); len(all) > 0 {
+				t.Fatalf("seed %d: after the rename of %s %s to %s, affected finds\n%s", seed, kind, was, now, strings.Join(all, "\n"))
+			}
+			if err := os.RemoveAll(base); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(counts)) {
+		t.Logf("%4d %s", counts[k], k)
+	}
+}
