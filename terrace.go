@@ -214,7 +214,7 @@ func (d *Directory) Apply(ctx context.Context, p *plan.Plan) (res engine.ApplyRe
 	}
 	op := d.operation(nil)
 	op.State, op.Stop = held, ctx.Done()
-	res, more = op.Apply(ctx, p, 0)
+	res, more = op.Apply(ctx, p, 0, false)
 	return res, append(ds, more...)
 }
 

@@ -121,6 +121,9 @@ func (c *collector) add(typ string, p part) {
 		c.addStatement(p, typ)
 	case "check":
 		c.addCheck(p)
+	case "symbols":
+		c.ds = append(c.ds, errorAt(diag.CodeConfigExperiment, p.head, "Unsupported experiment",
+			"Symbol libraries are an experiment of OpenTofu 1.13, which Terrace does not have. Declare the values and functions in locals, or in a module.")...)
 	case "resource", "data", "ephemeral":
 		c.addObject(p, objectKey{typ, p.labels[0], p.labels[1]})
 	default:

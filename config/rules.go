@@ -186,7 +186,7 @@ var atTop = sync.OnceValue(func() *kind {
 	one, two := []string{"name"}, []string{"type", "name"}
 	return newKind("file", nil, map[string]blockRule{
 		"terraform": {}, "language": {}, "required_providers": {}, "locals": {},
-		"moved": {}, "import": {}, "removed": {},
+		"moved": {}, "import": {}, "removed": {}, "symbols": {labels: one},
 		"provider": {labels: one}, "variable": {labels: one}, "output": {labels: one},
 		"module": {labels: one}, "check": {labels: one},
 		"resource": {labels: two}, "data": {labels: two}, "ephemeral": {labels: two},

@@ -303,6 +303,9 @@ type ApplyOptions struct {
 	Every time.Duration // shortest interval between writes of the whole state; 0 means 20 s
 	// Stop, when closed, starts no further operations; running ones may finish.
 	Stop <-chan struct{}
+	// ShowSensitive shows the output of provisioners whose configuration contains sensitive or
+	// ephemeral values.
+	ShowSensitive bool
 }
 
 // ApplyResult is the result of an apply.

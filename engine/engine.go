@@ -425,7 +425,7 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan, o ApplyOptions) (Apply
 	}
 	in := apply.Input{
 		Plan: p, Eval: e.evaluation(vars, p.Timestamp, false, deferring), Providers: e.providers(),
-		Stop: o.Stop, Now: e.o.Now, Every: o.Every,
+		Stop: o.Stop, Now: e.o.Now, Every: o.Every, ShowSensitive: o.ShowSensitive,
 	}
 	if o.State != nil {
 		created := 0

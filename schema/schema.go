@@ -28,6 +28,11 @@ type Provider struct {
 	// sent an invalid schema. It is nil if that cannot happen.
 	Why func(addr.Mode, string) error
 
+	// Export returns the schema of the provider's configuration and those of some types, by
+	// their names, in an encoding for saved plans. It ignores unknown names. nil means that
+	// the schemas cannot be exported, because the provider is a part of the program.
+	Export func(map[addr.Mode][]string) ([]byte, error)
+
 	mu    sync.Mutex
 	cache map[typeKey]*Resource
 }

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"os"
+	"slices"
 	"sync"
 	"testing"
 
@@ -21,6 +22,8 @@ import (
 //	stolen             takes the lock of the state "app" there as another user
 //	awsstate [BUCKET]  starts a fake of S3, DynamoDB and STS, sets AWS to its address, and creates a bucket
 //	                   and a table "locks"
+//	azurestate [-versioning]
+//	                   starts a fake of Azure's blobs, and sets the proxy to it and ARM_ACCESS_KEY
 //	awsrole ARN        makes the fake accept only a role for states, whose keys expire after the requested time
 //	bucketlog FILE     writes the requests to S3, and the buckets and objects, to a file
 func TestBackendScripts(t *testing.T) {
@@ -83,6 +86,13 @@ func TestBackendScripts(t *testing.T) {
 				}
 				amazon.Store(ts.Getenv("WORK"), s)
 				for _, v := range [][2]string{{"AWS", s.URL}, {"AWS_ENDPOINT_URL", s.URL}, {"AWS_ACCESS_KEY_ID", servers.AccessKey}, {"AWS_SECRET_ACCESS_KEY", servers.SecretKey}, {"AWS_EC2_METADATA_DISABLED", "true"}} {
+					ts.Setenv(v[0], v[1])
+				}
+			},
+			"azurestate": func(ts *testscript.TestScript, _ bool, args []string) {
+				s := servers.Blobs(t)
+				s.Stand.Versioning = slices.Contains(args, "-versioning")
+				for _, v := range [][2]string{{"ARM_ACCESS_KEY", s.Key}, {"HTTPS_PROXY", s.Proxy}, {"SSL_CERT_FILE", s.CAFile}} {
 					ts.Setenv(v[0], v[1])
 				}
 			},

@@ -58,6 +58,7 @@ func environment() []command.Variable {
 	add(every, "CLICOLOR_FORCE", "Color without a terminal.")
 	add(every, "TERRACE_AS", "Emulate this program: tofu, terraform (both ignore unit files) or terragrunt.")
 	add(every, "TOFU_CPU_PROFILE", "A file for a profile of the processor time.")
+	add(every, "OTEL_TRACES_EXPORTER", "otlp sends traces of the command, as in OpenTofu.")
 	family(every, "OTEL_EXPORTER_OTLP_", "OTEL_EXPORTER_OTLP_ENDPOINT", "Where traces and metrics go, by OpenTelemetry; likewise _HEADERS, _PROTOCOL and its others.")
 	add(every, "OTEL_SERVICE_NAME", "The name of the program in traces and metrics.")
 	add(every, "OTEL_RESOURCE_ATTRIBUTES", "More about the program in traces and metrics.")

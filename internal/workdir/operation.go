@@ -184,11 +184,11 @@ func (o *Operation) Import(ctx context.Context, io engine.ImportOptions) diag.Li
 }
 
 // Apply applies a plan. It ignores the cancellation of ctx; only Stop ends it early, which is an
-// error. every is the interval between writes of the whole state; 0 means the default. A plan without
-// changes needs no journal, because it calls no provider that changes objects.
-func (o *Operation) Apply(ctx context.Context, p *plan.Plan, every time.Duration) (engine.ApplyResult, diag.List) {
+// error. every is the interval between writes of the whole state; 0 means the default. reveal shows
+// the output of provisioners whose configuration contains secrets. A plan without changes needs no journal, because it calls no provider that changes objects.
+func (o *Operation) Apply(ctx context.Context, p *plan.Plan, every time.Duration, reveal bool) (engine.ApplyResult, diag.List) {
 	ctx = context.WithoutCancel(ctx)
-	ao := engine.ApplyOptions{Variables: o.Values, Every: every, Stop: o.Stop}
+	ao := engine.ApplyOptions{Variables: o.Values, Every: every, Stop: o.Stop, ShowSensitive: reveal}
 	if p.HasChanges() {
 		ao.State = o.State
 	}

@@ -37,6 +37,8 @@ type Want struct {
 	Saved *plan.Plan    // plan to apply; nil makes a new plan
 	Apply bool          // apply the plan
 	Every time.Duration // interval between writes of the whole state during an apply; 0 means the default
+	// ShowSensitive shows the output of provisioners whose configuration contains secrets.
+	ShowSensitive bool
 	// MovesFirst carries out the moves between units before an apply makes its plan, while the
 	// state is not locked. Otherwise two units that run at the same time could deadlock, each
 	// waiting for the state of the other.
@@ -154,7 +156,7 @@ func (o *Operation) apply(ctx context.Context, w Want, s Steps, h *OpenState, ou
 		h.began()
 	}
 	ctx, end := s.phase(ctx, "apply")
-	res, ds := o.Apply(ctx, p, w.Every)
+	res, ds := o.Apply(ctx, p, w.Every, w.ShowSensitive)
 	if res.Started {
 		ds = append(ds, engine.Incomplete(p)...)
 	}

@@ -57,9 +57,11 @@ func bootstrap() command.Command {
 		Units: command.TakesUnitFlags,
 		Help: `Creates the bucket and the lock table that the remote_state of the unit
 describes, for the backends s3 and gcs: with versioning, encryption, access
-logs, a policy and no public access. A bucket that exists is updated to the
-configuration, unless disable_bucket_update is set. Running the command again
-changes nothing. Units with disable_init in remote_state are left out.`,
+logs, a policy and no public access. For azurerm, it creates the resource
+group, the storage account with versioning, and the container; with access_key
+or sas_token, only the container. What exists is updated to the configuration,
+unless disable_bucket_update is set. Running the command again changes nothing.
+Units with disable_init in remote_state are left out.`,
 		Examples: []command.Example{{Line: "backend bootstrap --all", Text: "Create the buckets and tables of all units below the directory."}},
 		Prepare: func() (flag.Flags, command.Run) {
 			o := &unitOptions{f: &unitflags.Flags{}}

@@ -3,11 +3,10 @@ package catalog
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/base/wrap"
-	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/screen"
 	"github.com/terrace-iac/terrace/internal/estate/catalog"
 )
 
@@ -33,6 +32,7 @@ type browser struct {
 	reading       *catalog.Component // the component whose README is shown; nil shows the list
 	line          int                // the first visible line of the README
 	note          string             // shown until the next key
+	skip          bool               // the component is used without a form
 	width, height int
 }
 
@@ -48,99 +48,23 @@ const keyHelp = `  ↓ j ctrl-n          down            ↑ k ctrl-p        up
   home ctrl-a         first           end ctrl-e        last
   enter               read            s                 use it as scaffold does
   tab, shift-tab      other kinds     /                 search, esc ends it
+  ctrl-d              use it without the form
   q, esc              leave           ctrl-c            leave at once`
 
-// run shows the browser until the user chooses a component, the user quits (chosen is nil), or
+// show shows the browser until the user chooses a component, the user quits (chosen is nil), or
 // ctx ends.
-func (b *browser) run(ctx context.Context, c *command.Call) (chosen *catalog.Component, err error) {
-	keys, restore, err := c.System.Terminal.Keys()
-	if err != nil {
+func (b *browser) show(ctx context.Context, sc *screen.Screen) (chosen *catalog.Component, err error) {
+	ended, err := sc.Show(ctx, b)
+	if !ended || err != nil {
 		return nil, err
 	}
-	out := c.System.Stdout
-	_, _ = io.WriteString(out, "\x1b[?1049h\x1b[?25l\x1b[?7l") // alternate screen, no cursor, no wrapping
-	defer func() {
-		_, _ = io.WriteString(out, "\x1b[?7h\x1b[?25h\x1b[?1049l")
-		if e := restore(); err == nil {
-			err = e
-		}
-	}()
-	pending := ""
-	for {
-		b.width, b.height = max(c.System.Terminal.Width(), 20), max(c.System.Terminal.Height(), 6)
-		if _, err := io.WriteString(out, b.screen()); err != nil {
-			return nil, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, nil
-		case typed, ok := <-keys:
-			if !ok {
-				return nil, nil
-			}
-			var pressed []string
-			pressed, pending = split(pending + typed)
-			for _, k := range pressed {
-				if b.note = ""; b.key(k) {
-					return b.chosen(), nil
-				}
-			}
-		}
-	}
+	return b.chosen(), nil
 }
 
-// split splits the input from a terminal into keys. rest is an incomplete key.
-func split(typed string) (keys []string, rest string) {
-	names := names()
-	for typed != "" {
-		if typed[0] != '\x1b' {
-			r := []rune(typed)[0]
-			k := string(r)
-			if name := names.controls[k]; name != "" {
-				k = name
-			}
-			keys, typed = append(keys, k), typed[len(string(r)):]
-			continue
-		}
-		if typed == "\x1b" || typed[1] == '\x1b' {
-			keys, typed = append(keys, "esc"), typed[1:]
-			continue
-		}
-		if typed[1] != '[' && typed[1] != 'O' {
-			keys, typed = append(keys, "alt-"+typed[1:2]), typed[2:]
-			continue
-		}
-		end := 2
-		for end < len(typed) && (typed[end] < '@' || typed[end] > '~') {
-			end++
-		}
-		if end == len(typed) {
-			return keys, typed
-		}
-		if name := names.sequences[typed[2:end+1]]; name != "" {
-			keys = append(keys, name)
-		}
-		typed = typed[end+1:]
-	}
-	return keys, ""
-}
-
-// keyNames maps input to names of keys: control characters, sequences after ESC [, and letters
-// outside of a search.
-type keyNames struct{ controls, sequences, letters map[string]string }
-
-func names() keyNames {
-	return keyNames{
-		controls: map[string]string{
-			"\r": "enter", "\n": "enter", "\t": "tab", "\x7f": "backspace", "\b": "backspace", "\x03": "ctrl-c",
-			"\x0e": "down", "\x10": "up", "\x16": "pgdn", "\x01": "home", "\x05": "end", "\x15": "ctrl-u",
-		},
-		sequences: map[string]string{
-			"A": "up", "B": "down", "C": "pgdn", "D": "pgup", "H": "home", "F": "end", "Z": "shift-tab",
-			"1~": "home", "4~": "end", "5~": "pgup", "6~": "pgdn", "7~": "home", "8~": "end",
-		},
-		letters: map[string]string{"j": "down", "k": "up", "l": "pgdn", "h": "pgup", "alt-v": "pgup", "G": "end", "g": "home", "q": "esc"},
-	}
+// Key implements screen.View.
+func (b *browser) Key(k string) (done bool) {
+	b.note = ""
+	return b.key(k)
 }
 
 // key handles a key. done means that the browser ends.
@@ -154,15 +78,14 @@ func (b *browser) key(k string) (done bool) {
 		b.search(l, k)
 		return false
 	}
-	if name := names().letters[k]; name != "" {
-		k = name
-	}
+	k = screen.Letter(k)
 	switch {
 	case b.help:
 		b.help = false
 	case k == "?":
 		b.help = true
-	case k == "s":
+	case k == "s", k == "ctrl-d":
+		b.skip = k == "ctrl-d"
 		return b.choose()
 	case b.reading != nil:
 		b.read(k)
@@ -178,7 +101,7 @@ func (b *browser) key(k string) (done bool) {
 	case k == "enter":
 		b.reading, b.line = b.chosen(), 0
 	default:
-		l.at = move(l.at, k, len(b.shown()), b.rows())
+		l.at = screen.Move(l.at, k, len(b.shown()), b.rows())
 	}
 	return false
 }
@@ -191,7 +114,7 @@ func (b *browser) search(l *list, k string) {
 	case "enter":
 		b.searching = false
 	case "up", "down":
-		l.at = move(l.at, k, len(b.shown()), b.rows())
+		l.at = screen.Move(l.at, k, len(b.shown()), b.rows())
 		return
 	case "backspace":
 		if r := []rune(l.search); len(r) > 0 {
@@ -230,25 +153,6 @@ func (b *browser) read(k string) {
 		b.line += rows
 	}
 	b.line = max(0, min(b.line, all-rows))
-}
-
-// move returns the position in a list to which a key leads.
-func move(at int, k string, all, page int) int {
-	switch k {
-	case "up":
-		at--
-	case "down":
-		at++
-	case "pgup":
-		at -= page
-	case "pgdn":
-		at += page
-	case "home":
-		at = 0
-	case "end":
-		at = all
-	}
-	return max(0, min(at, all-1))
 }
 
 // choose reports whether the chosen component can be used.
@@ -300,8 +204,9 @@ next:
 // tabs and above the last line.
 func (b *browser) rows() int { return max(1, (b.height-4)/2) }
 
-// screen returns the content of the whole screen.
-func (b *browser) screen() string {
+// Draw implements screen.View.
+func (b *browser) Draw(width, height int) string {
+	b.width, b.height = width, height
 	var rows []string
 	var last string
 	switch {
@@ -312,7 +217,7 @@ func (b *browser) screen() string {
 		last = "any key goes back"
 	case b.reading != nil:
 		text := b.text()
-		rows = append(rows, bold(b.fit(wrap.OneLine(b.reading.Title)+"  ·  "+wrap.OneLine(b.reading.ComponentSource))), "")
+		rows = append(rows, screen.Bold(b.fit(wrap.OneLine(b.reading.Title)+"  ·  "+wrap.OneLine(b.reading.ComponentSource))), "")
 		end := min(len(text), b.line+b.height-3)
 		rows = append(rows, text[min(b.line, end):end]...)
 		last = fmt.Sprintf("%d to %d of %d lines · s uses it · esc goes back", min(b.line+1, end), end, len(text))
@@ -322,16 +227,7 @@ func (b *browser) screen() string {
 	if b.note != "" {
 		last = b.note
 	}
-	var out strings.Builder
-	out.WriteString("\x1b[H")
-	for i := range b.height - 1 {
-		if i < len(rows) {
-			out.WriteString(rows[i])
-		}
-		out.WriteString("\x1b[K\r\n")
-	}
-	out.WriteString(faint(b.fit(last)) + "\x1b[K")
-	return out.String()
+	return screen.Page(rows, last, b.width, b.height)
 }
 
 func (b *browser) listing() (rows []string, last string) {
@@ -357,7 +253,7 @@ func (b *browser) listing() (rows []string, last string) {
 	}
 	rows = append(rows, strings.Join(titles, " "), head)
 	shown, page := b.shown(), b.rows()
-	l.at = move(l.at, "", len(shown), page)
+	l.at = screen.Move(l.at, "", len(shown), page)
 	l.top = max(0, min(l.top, l.at), l.at-page+1)
 	if len(shown) == 0 {
 		rows = append(rows, "  Nothing here.")
@@ -366,7 +262,7 @@ func (b *browser) listing() (rows []string, last string) {
 		e := shown[i]
 		mark, title := "  ", b.fit(fmt.Sprintf("  %-8s  %s", e.Kind, wrap.OneLine(e.Title)))[2:]
 		if i == l.at {
-			mark, title = "> ", bold(title)
+			mark, title = "> ", screen.Bold(title)
 		}
 		about := e.Description
 		if about == "" {
@@ -375,7 +271,7 @@ func (b *browser) listing() (rows []string, last string) {
 		if len(e.Tags) > 0 {
 			about = "[" + strings.Join(e.Tags, ", ") + "] " + about
 		}
-		rows = append(rows, mark+title, faint(b.fit("            "+wrap.OneLine(about))))
+		rows = append(rows, mark+title, screen.Faint(b.fit("            "+wrap.OneLine(about))))
 	}
 	at := 0
 	if len(shown) > 0 {
@@ -419,12 +315,4 @@ func folded(line string, width int) (out []string) {
 }
 
 // fit truncates a line to the width of the screen.
-func (b *browser) fit(line string) string {
-	if r := []rune(line); len(r) > b.width {
-		return string(r[:b.width-1]) + "…"
-	}
-	return line
-}
-
-func bold(text string) string  { return "\x1b[1m" + text + "\x1b[0m" }
-func faint(text string) string { return "\x1b[2m" + text + "\x1b[0m" }
+func (b *browser) fit(line string) string { return screen.Fit(line, b.width) }

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/terrace-iac/terrace/internal/base/sys"
-	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/screen"
 	"github.com/terrace-iac/terrace/internal/estate/catalog"
 )
 
@@ -25,7 +25,7 @@ func components() []catalog.Component {
 
 // play types keys into a browser of 60 columns and 10 rows. It returns the chosen component,
 // the last screen, and all output.
-func play(t *testing.T, keys ...string) (chosen, screen, all string) {
+func play(t *testing.T, keys ...string) (chosen, shown, all string) {
 	t.Helper()
 	fake := sys.Test(t.TempDir())
 	restored := 0
@@ -39,8 +39,15 @@ func play(t *testing.T, keys ...string) (chosen, screen, all string) {
 		return c, func() error { restored++; return nil }, nil
 	}
 	b := &browser{all: components(), note: "1 source failed"}
-	got, err := b.run(context.Background(), &command.Call{System: fake.System, Stdout: fake.Out})
+	sc, err := screen.Open(fake.System, fake.Out)
 	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := b.show(context.Background(), sc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sc.Close(); err != nil {
 		t.Fatal(err)
 	}
 	all = fake.Out.String()
@@ -90,25 +97,25 @@ func TestBrowser(t *testing.T) {
 		{name: "another size", keys: []string{"", "s"}, chosen: "VPC"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			chosen, screen, all := play(t, test.keys...)
+			chosen, shown, all := play(t, test.keys...)
 			if chosen != test.chosen {
 				t.Errorf("chosen %q, want %q", chosen, test.chosen)
 			}
 			for _, want := range test.shows {
-				if !strings.Contains(screen, want) {
-					t.Errorf("%q is not shown:\n%s", want, screen)
+				if !strings.Contains(shown, want) {
+					t.Errorf("%q is not shown:\n%s", want, shown)
 				}
 			}
 			for _, not := range test.hides {
-				if strings.Contains(screen, not) {
-					t.Errorf("%q is shown:\n%s", not, screen)
+				if strings.Contains(shown, not) {
+					t.Errorf("%q is shown:\n%s", not, shown)
 				}
 			}
 			if strings.Contains(all, "\x1b[31m") {
 				t.Error("what a README writes to the terminal is not taken out")
 			}
-			if rows := strings.Split(screen, "\n"); len(rows) > 10 || slices.ContainsFunc(rows, func(r string) bool { return len([]rune(r)) > 60 }) {
-				t.Errorf("larger than the screen:\n%s", screen)
+			if rows := strings.Split(shown, "\n"); len(rows) > 10 || slices.ContainsFunc(rows, func(r string) bool { return len([]rune(r)) > 60 }) {
+				t.Errorf("larger than the screen:\n%s", shown)
 			}
 		})
 	}
@@ -123,7 +130,14 @@ func TestInterrupted(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	chosen, err := (&browser{all: components()}).run(ctx, &command.Call{System: fake.System})
+	sc, err := screen.Open(fake.System, fake.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen, err := (&browser{all: components()}).show(ctx, sc)
+	if err == nil {
+		err = sc.Close()
+	}
 	if chosen != nil || err == nil || !restored || !strings.HasSuffix(fake.Out.String(), "\x1b[?1049l") {
 		t.Errorf("chosen %v, %v, restored %v", chosen, err, restored)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/scaffold"
+	"github.com/terrace-iac/terrace/internal/cli/screen"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/cli/view"
@@ -138,7 +139,25 @@ func browse(ctx context.Context, c *command.Call, o *options, sources []source) 
 	if failed > 0 {
 		b.note = fmt.Sprintf("%d of %s could not be read: the reasons are printed at the end", failed, view.Numbered(len(sources), "source"))
 	}
-	chosen, err := b.run(ctx, c)
+	sc, err := screen.Open(c.System, c.Stdout)
+	if err != nil {
+		return c.Fail(diag.Errorf(diag.CodeFilesRead, nil, "Failed to read the input", "%s.", err))
+	}
+	var chosen *catalog.Component
+	var made *scaffold.Draft
+	var ds diag.List
+	for again := true; again && err == nil && !ds.HasErrors(); { // after a form that was canceled
+		again = false
+		if chosen, err = b.show(ctx, sc); err != nil || chosen == nil {
+			break
+		}
+		if made, ds = draft(c, o, chosen); !ds.HasErrors() && !b.skip {
+			again, err = made.Ask(ctx, sc)
+		}
+	}
+	if e := sc.Close(); err == nil {
+		err = e
+	}
 	switch {
 	case err != nil:
 		return c.Fail(diag.Errorf(diag.CodeFilesRead, nil, "Failed to read the input", "%s.", err))
@@ -146,8 +165,16 @@ func browse(ctx context.Context, c *command.Call, o *options, sources []source) 
 		return 1
 	case chosen == nil:
 		return 0
-	case chosen.Kind == catalog.Unit, chosen.Kind == catalog.Stack:
-		return scaffold.Copy(c, chosen.Folder, c.Dir)
+	case ds.HasErrors():
+		return c.Fail(ds)
+	}
+	return made.Write(c)
+}
+
+// draft returns the files for a component in the working directory.
+func draft(c *command.Call, o *options, chosen *catalog.Component) (*scaffold.Draft, diag.List) {
+	if chosen.Kind == catalog.Unit || chosen.Kind == catalog.Stack {
+		return scaffold.Copy(chosen.Folder, c.Dir)
 	}
 	include := o.root
 	if o.noRoot {

@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/scaffold"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/estate/catalog"
@@ -186,7 +187,7 @@ func (r *reader) read(ctx context.Context, given string) ([]catalog.Component, d
 			shown = strings.TrimSuffix(shown, ".git")
 		}
 		if strings.HasPrefix(root, "git::") {
-			version = r.newestTag(ctx, strings.TrimPrefix(head, "git::"))
+			version = scaffold.NewestTag(ctx, r.Call, strings.TrimPrefix(head, "git::"))
 			q, _ := url.ParseQuery(strings.TrimPrefix(query, "?"))
 			page = webPage(strings.TrimPrefix(head, "git::"), cmp.Or(q.Get("ref"), version, "HEAD"))
 		}
@@ -213,17 +214,6 @@ func (r *reader) git(ctx context.Context, words ...string) string {
 		return ""
 	}
 	return strings.TrimSpace(out.String())
-}
-
-// newestTag returns the latest release of a repository, or "" if unknown.
-func (r *reader) newestTag(ctx context.Context, repo string) string {
-	var tags []string
-	for _, line := range strings.Split(r.git(ctx, "ls-remote", "--quiet", "--refs", "--tags", "--", repo), "\n") {
-		if _, tag, ok := strings.Cut(line, "refs/tags/"); ok {
-			tags = append(tags, tag)
-		}
-	}
-	return modules.Newest(tags)
 }
 
 // pageOf returns the web page of the repository in a directory, or "" if unknown.

@@ -1,6 +1,7 @@
 package help
 
 import (
+	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -21,7 +22,7 @@ import (
 // evaluating them. It reads the state for instances only if there is no unit.
 func (f folder) explained() []string {
 	u := &unitParts{found: map[string]bool{}, read: map[string]bool{}}
-	for _, path := range append([]string{f.c.Path(syntax.DefaultName)}, discovery.EnvironmentFiles(f.c.Files, f.c.Dir)...) {
+	for _, path := range append([]string{f.c.Path(syntax.DefaultName), f.c.Path(syntax.DefaultJSONName)}, discovery.EnvironmentFiles(f.c.Files, f.c.Dir)...) {
 		u.file(path)
 	}
 	dir := f.c.Dir
@@ -74,6 +75,10 @@ func (u *unitParts) file(path string) {
 		return
 	}
 	u.read[path] = true
+	if strings.HasSuffix(path, ".json") {
+		u.json(text)
+		return
+	}
 	file, _ := hclsyntax.ParseConfig(text, path, hcl.InitialPos)
 	if file == nil {
 		return
@@ -110,6 +115,24 @@ func (u *unitParts) file(path string) {
 			if name := fileOf(path, included); name != "" {
 				u.file(name)
 			}
+		}
+	}
+}
+
+// json adds the addresses in a unit file in JSON.
+func (u *unitParts) json(text []byte) {
+	var doc struct {
+		Inputs     map[string]json.RawMessage
+		Locals     map[string]json.RawMessage
+		Dependency map[string]json.RawMessage
+	}
+	_ = json.Unmarshal(text, &doc) // fields with other types stay empty
+	if doc.Inputs != nil {
+		u.found["inputs"] = true
+	}
+	for prefix, names := range map[string]map[string]json.RawMessage{"inputs.": doc.Inputs, "local.": doc.Locals, "dependency.": doc.Dependency} {
+		for name := range names {
+			u.found[prefix+name] = true
 		}
 	}
 }

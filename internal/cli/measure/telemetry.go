@@ -67,7 +67,11 @@ func measured(c *command.Call, args []string, read func() (*unitflags.Flags, str
 	if err != nil {
 		return run(c.Report.Context) // the command reports the error
 	}
-	settings, odd, err := otlp.Read(c.Env, f.Tries("otel-logs"))
+	env := c.Env
+	if unitflags.PlainFolder(c) {
+		env = slices.DeleteFunc(slices.Clone(env), ofTerragrunt)
+	}
+	settings, odd, err := otlp.Read(env, f.Tries("otel-logs"))
 	if err != nil {
 		return c.Fail(diag.Errorf(diag.CodeCLITelemetry, nil, "Invalid telemetry settings", "The variables that say where telemetry goes cannot be used: %s.", err))
 	}
@@ -158,7 +162,11 @@ func spanned(ctx context.Context, c *command.Call, span *telemetry.Span, run fun
 
 // wantsTelemetry reports whether a variable requests telemetry.
 func wantsTelemetry(c *command.Call) bool {
-	return !unitflags.PlainFolder(c) && slices.ContainsFunc(c.Env, func(v string) bool {
-		return strings.HasPrefix(v, "TG_TELEMETRY_") || strings.HasPrefix(v, unitflags.OldTelemetry)
-	})
+	return c.Env.Get(otlp.TracesExporter) == "otlp" || !unitflags.PlainFolder(c) && slices.ContainsFunc(c.Env, ofTerragrunt)
+}
+
+// ofTerragrunt reports whether an entry of the environment is a variable of Terragrunt about
+// telemetry.
+func ofTerragrunt(v string) bool {
+	return strings.HasPrefix(v, "TG_TELEMETRY_") || strings.HasPrefix(v, unitflags.OldTelemetry)
 }

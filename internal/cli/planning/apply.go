@@ -193,7 +193,7 @@ func (r *run) apply(ctx context.Context, o *applyOptions, w workdir.Want, planne
 	if ds.HasErrors() {
 		return workdir.Done{}, r.Fail(ds)
 	}
-	w.Every = every
+	w.Every, w.ShowSensitive = every, o.Reveal
 	stop := make(chan struct{})
 	var once sync.Once
 	defer r.Interrupts.Gently(nil)

@@ -208,6 +208,7 @@ func (r *run) encode(p *plan.Plan) *savedPlan {
 	}
 	f := &planfile.File{Plan: p, Config: files, Backend: planfile.Backend{Type: r.backend.Config.Type, Config: r.backend.Config.Value, Workspace: r.Workspace}}
 	f.Lock, _ = readfile.Whole(r.Plugins.LockPath())
+	f.Schemas = r.PlanSchemas(r.Report.Context, p)
 	var body bytes.Buffer
 	if out.err = planfile.Write(&body, f, workdir.Version); out.err == nil {
 		out.body, out.err = workdir.SealPlan(r.Report.Context, r.backend.Encryption, body.Bytes())

@@ -213,7 +213,12 @@ func details(units []planhtml.Box, mode plan.Mode, causes bool) []markdown.Detai
 			b.WriteString("\n\n")
 		}
 		for _, w := range u.Waits {
-			fmt.Fprintf(&b, "# %s is deferred: %s\n", cmp.Or(w.What, "the unit"), w.Why)
+			fmt.Fprintf(&b, "# %s is deferred: %s", cmp.Or(w.What, "the unit"), w.Why)
+			for i, x := range w.For {
+				b.WriteString([]string{"; it waits for ", ", "}[min(i, 1)])
+				fmt.Fprintf(&b, "%s of unit %s", x.Ref, x.Unit)
+			}
+			b.WriteString("\n")
 		}
 		text := strings.TrimRight(b.String(), "\n")
 		if text == "" {

@@ -48,6 +48,7 @@ func Load(ctx context.Context, c *command.Call, o Options) (*Project, diag.List)
 type Schemas struct {
 	ctx    context.Context
 	engine *engine.Engine
+	saved  map[addr.Provider]*schema.Provider // schemas in a plan file, which are used first
 
 	mu     sync.Mutex
 	failed map[addr.Provider]bool
@@ -62,6 +63,21 @@ func (p *Project) Schemas(ctx context.Context) *Schemas {
 	return NewSchemas(ctx, p.Engine)
 }
 
+// SavedSchemas returns the schemas for showing a saved plan: those in its file, and others from
+// providers, which it selects only if the file lacks some.
+func (p *Project) SavedSchemas(ctx context.Context, f *workdir.SavedPlan) (*Schemas, diag.List) {
+	out := NewSchemas(ctx, p.Engine)
+	found, complete, err := f.SchemasFor(p.Engine.Tree())
+	if err != nil {
+		return nil, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read the saved plan", "%s.", diag.Reason(err))
+	}
+	out.saved = found
+	if complete {
+		return out, nil
+	}
+	return out, p.SelectProviders(ctx, f.Plan.PrevRun, f.Plan.Prior)
+}
+
 // Resource implements view.Schemas.
 func (s *Schemas) Resource(a addr.Provider, mode addr.Mode, typ string) *schema.Resource {
 	if sp := s.of(a); sp != nil {
@@ -74,6 +90,9 @@ func (s *Schemas) Resource(a addr.Provider, mode addr.Mode, typ string) *schema.
 func (s *Schemas) of(a addr.Provider) *schema.Provider {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if sp := s.saved[a]; sp != nil {
+		return sp
+	}
 	if s.failed[a] {
 		return nil
 	}

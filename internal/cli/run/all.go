@@ -173,7 +173,7 @@ func (r *estateRun) takeArgs(over *flags.Over, args []string) (code int) {
 		return code
 	case r.name == "apply" && len(rest) == 1:
 		if r.planFile = rest[0]; r.limited() {
-			return r.Fail(diag.Errorf(diag.CodeCLIPlanOptions, nil, "Can't change plan options", "A saved plan is applied with the options that it was made with, so -destroy, -minimal-refresh, -refresh, -refresh-only, -replace, -show-causes, -target and -exclude cannot be given with one."))
+			return r.Fail(diag.Errorf(diag.CodeCLIPlanOptions, nil, "Can't change plan options", "A saved plan is applied with the options that it was made with, so -defer, -destroy, -minimal-refresh, -refresh, -refresh-only, -replace, -rounds, -show-causes, -target and -exclude cannot be given with one."))
 		}
 	case len(rest) > 0:
 		return r.Report.UsageError("run", "Too many command line arguments", fmt.Sprintf("%q cannot be given with --all.", rest[0]))
@@ -511,7 +511,7 @@ func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 		Tests:     r.tests(),
 		Queue:     estate.Queue{FailFast: r.f.FailFast, IgnoreErrors: r.f.IgnoreErrors, IgnoreOrder: r.f.IgnoreOrder},
 		Limits:    limits,
-		DropPlans: r.name == "plan", Every: every, Stop: r.halt.stop,
+		DropPlans: r.name == "plan", Every: every, ShowSensitive: r.op.Reveal, Stop: r.halt.stop,
 		Lock: estate.LockOptions{Off: !r.op.State.On, Timeout: r.op.State.Timeout},
 	}, append(ds, more...)
 }

@@ -18,7 +18,7 @@ import (
 func (r *estateRun) about() estate.SavedRun {
 	return estate.SavedRun{
 		Destroy: r.op.Plan.Mode == plan.Destroy, RefreshOnly: r.op.Plan.Mode == plan.RefreshOnly, NoRefresh: r.op.Plan.SkipRefresh, Minimal: r.op.Plan.MinimalRefresh,
-		Targets: addresses(r.selected.targets), Excludes: addresses(r.selected.excludes), Replace: r.op.Scope.Replace, Causes: r.op.Plan.Causes, Time: r.began, Dir: filepath.Base(r.Dir),
+		Targets: addresses(r.selected.targets), Excludes: addresses(r.selected.excludes), Replace: r.op.Scope.Replace, Defer: r.op.Plan.Defer, Causes: r.op.Plan.Causes, Time: r.began, Dir: filepath.Base(r.Dir),
 	}
 }
 
@@ -33,7 +33,7 @@ func addresses(all []addr.Target) []string {
 // limited reports whether the command has plan options, which a saved plan contains.
 func (r *estateRun) limited() bool {
 	o := &r.op
-	return o.Plan.Mode != plan.Normal || o.Plan.SkipRefresh || o.Plan.MinimalRefresh || o.Plan.Causes || len(o.Scope.Targets)+len(o.Scope.Excludes)+len(o.Scope.Replace)+len(o.Scope.TargetFiles)+len(o.Scope.ExcludeFiles) > 0
+	return o.Plan.Mode != plan.Normal || o.Plan.SkipRefresh || o.Plan.MinimalRefresh || o.Plan.Causes || o.Plan.Defer || o.Rounds > 0 || len(o.Scope.Targets)+len(o.Scope.Excludes)+len(o.Scope.Replace)+len(o.Scope.TargetFiles)+len(o.Scope.ExcludeFiles) > 0
 }
 
 // readSaved reads the saved plan to apply, if there is one, and sets its plan options.
@@ -69,6 +69,7 @@ func (r *estateRun) applySaved(name string, p *estate.SavedPlan) int {
 	r.saved = p
 	r.op.Plan.Mode, r.op.Plan.SkipRefresh, r.op.Plan.MinimalRefresh = p.About.Mode(), p.About.NoRefresh, p.About.Minimal
 	r.op.Scope.Targets, r.op.Scope.Excludes, r.op.Scope.Replace = p.About.Targets, p.About.Excludes, p.About.Replace
+	r.op.Plan.Defer = p.About.Defer
 	return 0
 }
 

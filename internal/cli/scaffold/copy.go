@@ -2,6 +2,8 @@ package scaffold
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -12,46 +14,39 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
+	hcljson "github.com/hashicorp/hcl/v2/json"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
-	"github.com/terrace-iac/terrace/internal/base/sys"
-	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Copy copies the files of a unit or stack into a directory, and writes a file with the values
-// that they need. It writes nothing if one of the files exists.
-func Copy(c *command.Call, from, to string) int {
+// Copy returns the files of a unit or stack, with a file of the values that they need, for a
+// directory. It is an error if one of the files exists.
+func Copy(from, to string) (*Draft, diag.List) {
 	files, err := contents(from)
+	d := &Draft{to: to, title: "Values of " + filepath.Base(from), build: func() map[string][]byte { return files }}
 	if err == nil && len(files[syntax.ValuesName]) == 0 && !holds(to, syntax.ValuesName) {
-		values, hclDiags := valuesFile(files)
+		all, hclDiags := references(files)
 		if hclDiags.HasErrors() {
-			return c.Fail(diag.FromHCL(hclDiags))
+			return nil, diag.FromHCL(hclDiags)
 		}
-		if values != nil {
-			files[syntax.ValuesName] = values
-		}
-	}
-	names := slices.Sorted(maps.Keys(files))
-	for _, name := range names {
-		if path := filepath.Join(to, name); err == nil && holds(to, name) {
-			err = fmt.Errorf("%s exists, and nothing is written over", path)
-		}
-	}
-	for _, name := range names {
-		if err == nil {
-			err = write(filepath.Join(to, name), files[name])
+		if len(all.parts) > 0 {
+			leaves := all.leaves(&d.fields)
+			d.build = func() map[string][]byte {
+				for i, leaf := range leaves {
+					leaf.value = d.fields[i].value
+				}
+				files[syntax.ValuesName] = all.file()
+				return files
+			}
 		}
 	}
 	if err != nil {
-		return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the configuration", "%s.", err))
+		return nil, notWritten(err)
 	}
-	for _, name := range names {
-		c.Report.Say("Wrote " + sys.RelativeTo(c.Dir, filepath.Join(to, name)) + "\n")
-	}
-	return 0
+	return d, d.free()
 }
 
 // contents returns the files of a component by their relative paths, without files that runs
@@ -80,9 +75,8 @@ func contents(dir string) (map[string][]byte, error) {
 	return out, err
 }
 
-// valuesFile returns the file of the values that a unit or stack needs, or nil if it needs
-// none.
-func valuesFile(files map[string][]byte) ([]byte, hcl.Diagnostics) {
+// references returns the values that a unit or stack refers to.
+func references(files map[string][]byte) (*asked, hcl.Diagnostics) {
 	all := &asked{}
 	for _, name := range []string{unit.DefaultName, unit.StackName} {
 		text, ok := files[name]
@@ -98,12 +92,52 @@ func valuesFile(files map[string][]byte) ([]byte, hcl.Diagnostics) {
 			return nil, ds
 		}
 	}
-	if len(all.parts) == 0 {
-		return nil, nil
+	if text, ok := files[unit.DefaultJSONName]; ok {
+		if _, ds := hcljson.Parse(text, unit.DefaultJSONName); ds.HasErrors() {
+			return nil, ds
+		}
+		var doc any
+		_ = json.Unmarshal(text, &doc) // the parser has accepted it
+		if ds := all.json(doc); ds.HasErrors() {
+			return nil, ds
+		}
 	}
+	return all, nil
+}
+
+// leaves adds a field for each value without parts, and returns these values in the same order:
+// first those that are required.
+func (a *asked) leaves(fields *[]*field) (out []*asked) {
+	var found []*asked
+	var names []string
+	var walk func(a *asked, prefix string)
+	walk = func(a *asked, prefix string) {
+		for _, name := range slices.Sorted(maps.Keys(a.parts)) {
+			part := a.parts[name]
+			if len(part.parts) > 0 {
+				walk(part, prefix+name+".")
+				continue
+			}
+			found, names = append(found, part), append(names, prefix+name)
+		}
+	}
+	walk(a, "")
+	for _, required := range []bool{true, false} {
+		for i, part := range found {
+			if part.required() == required {
+				*fields = append(*fields, &field{name: names[i], ty: cty.DynamicPseudoType, required: required, fallback: strings.TrimPrefix(part.fallback, comment)})
+				out = append(out, part)
+			}
+		}
+	}
+	return out
+}
+
+// file returns the file of the values.
+func (a *asked) file() []byte {
 	var required, optional []string
-	for _, name := range slices.Sorted(maps.Keys(all.parts)) {
-		if all.parts[name].required() {
+	for _, name := range slices.Sorted(maps.Keys(a.parts)) {
+		if a.parts[name].required() {
 			required = append(required, name)
 		} else {
 			optional = append(optional, name)
@@ -118,12 +152,12 @@ func valuesFile(files map[string][]byte) ([]byte, hcl.Diagnostics) {
 				}
 				fmt.Fprintf(&b, "# %s\n", title)
 			}
-			b.WriteString(all.parts[name].line(name))
+			b.WriteString(a.parts[name].line(name))
 		}
 	}
 	lines("Required: fill these in", required)
 	lines("Optional, with what is used without them", optional)
-	return hclwrite.Format(b.Bytes()), nil
+	return hclwrite.Format(b.Bytes())
 }
 
 // asked is a value that the files refer to, or the parts of it that they refer to.
@@ -132,6 +166,7 @@ type asked struct {
 	// fallback is the text of the expression used if the value is missing. "" means that the
 	// value is required.
 	fallback string
+	value    string // the value that the user typed, as an expression; "" for none
 }
 
 func (a *asked) add(path []string, fallback string) {
@@ -149,6 +184,29 @@ func (a *asked) add(path []string, fallback string) {
 	}
 }
 
+// json adds the references in the strings of a JSON document, each of which is a template.
+func (a *asked) json(v any) (ds hcl.Diagnostics) {
+	switch v := v.(type) {
+	case string:
+		x, ds := hclsyntax.ParseTemplate([]byte(v), unit.DefaultJSONName, hcl.InitialPos)
+		if ds.HasErrors() {
+			return ds
+		}
+		return hclsyntax.Walk(x, &valuesWalk{text: []byte(v), all: a})
+	case []any:
+		for _, e := range v {
+			ds = append(ds, a.json(e)...)
+		}
+	case map[string]any:
+		for key, e := range v {
+			if key != "//" { // a comment
+				ds = append(append(ds, a.json(key)...), a.json(e)...)
+			}
+		}
+	}
+	return ds
+}
+
 func (a *asked) required() bool {
 	for _, p := range a.parts {
 		if p.required() {
@@ -162,7 +220,7 @@ func (a *asked) required() bool {
 const comment = "# "
 
 func (a *asked) line(name string) string {
-	if rest, ok := strings.CutPrefix(a.fallback, comment); ok && len(a.parts) == 0 {
+	if rest, ok := strings.CutPrefix(a.fallback, comment); ok && len(a.parts) == 0 && a.value == "" {
 		return fmt.Sprintf("%s%s = %s\n", comment, key(name), rest)
 	}
 	return fmt.Sprintf("%s = %s\n", key(name), a.text())
@@ -170,10 +228,7 @@ func (a *asked) line(name string) string {
 
 func (a *asked) text() string {
 	if len(a.parts) == 0 {
-		if a.fallback == "" {
-			return `"TODO"`
-		}
-		return a.fallback
+		return cmp.Or(a.value, a.fallback, `"TODO"`)
 	}
 	var b strings.Builder
 	b.WriteString("{\n")

@@ -170,10 +170,10 @@ func showPlan(ctx context.Context, c *command.Call, o *showOptions, name string)
 		return c.Fail(ds)
 	}
 	defer p.Close()
-	if more := p.SelectProviders(ctx, f.Plan.PrevRun, f.Plan.Prior); more.HasErrors() {
+	sc, more := p.SavedSchemas(ctx, f)
+	if more.HasErrors() {
 		return c.Fail(append(ds, more...))
 	}
-	sc := p.Schemas(ctx)
 	if o.markdown.File != "" {
 		comment := planpage.Comment{Call: c, To: o.markdown, Mode: f.Plan.Mode}
 		comment.Plan(f.Plan, p.Engine.Root().Variables, sc)

@@ -267,7 +267,8 @@ const packageOrder = `
 	internal/state/backend/doctor, internal/cli/units < internal/cli/backendcmd;
 	internal/base/digraph, internal/cli/units < internal/cli/inspect;
 	internal/base/readfile < internal/estate/catalog;
-	internal/lang/funcs, internal/estate/catalog, internal/cli/units < internal/cli/scaffold < internal/cli/catalog;
+	internal/base/sys < internal/cli/screen;
+	internal/lang/funcs, internal/estate/catalog, internal/cli/units, internal/cli/screen < internal/cli/scaffold < internal/cli/catalog;
 	unit/migrate, internal/cli/units < internal/cli/unitfiles;
 	internal/cli/report, internal/estate < internal/cli/unitview;
 	internal/cli/units < internal/cli/explain;

@@ -97,7 +97,7 @@ func kindOf(entries []os.DirEntry) Kind {
 		case en.IsDir():
 		case name == "terragrunt.stack.hcl":
 			found = Stack
-		case name == "terragrunt.hcl":
+		case name == "terragrunt.hcl", name == "terragrunt.hcl.json":
 			found = Unit
 		case IsConfiguration(name):
 			found = Module

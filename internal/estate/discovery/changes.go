@@ -152,11 +152,47 @@ func (f *finder) restoreDeleted(ctx context.Context, c *git.Changes) diag.List {
 		ds = append(ds, more...)
 		for _, in := range units {
 			u := f.Add(in)
-			u.Name, u.Removed = f.Name(dir), true
+			u.Name, u.Removed, u.tree = f.Name(dir), true, tree
+			if f.removed == nil {
+				f.removed = map[string]*Unit{}
+			}
+			f.removed[dir] = u
 		}
 	}
+	f.formerDependents(ctx, c)
 	slices.SortFunc(f.Units, ByName)
 	return ds
+}
+
+// formerDependents sets Former of the removed units. A unit that does not depend on them any more
+// has another unit file.
+func (f *finder) formerDependents(ctx context.Context, c *git.Changes) {
+	if len(f.removed) == 0 {
+		return
+	}
+	top := git.Root(f.s.Root)
+	tree, err := f.Checkouts.Add(ctx, f.tools.Git, f.tools.Worktrees, top, c.From)
+	if err != nil {
+		return // restoreDeleted reported it
+	}
+	for _, u := range slices.Clone(f.Units) {
+		rel, err := filepath.Rel(top, u.Path)
+		if u.Removed || err != nil || !c.Files[u.Path] {
+			continue
+		}
+		path := filepath.Join(tree, rel)
+		if _, err := os.Stat(path); err != nil {
+			continue // a new unit
+		}
+		before, _ := f.loader.Load(f.loader.Task(ctx), path) // a unit that could not be read had no dependencies
+		for _, in := range before {
+			for _, edge := range f.ask(ctx, &Unit{Unit: in}).edges {
+				if r := f.byID[edge.ID]; r != nil && r.Removed && !slices.Contains(r.Former, u) {
+					r.Former = append(r.Former, u)
+				}
+			}
+		}
+	}
 }
 
 func (f *finder) unitIn(dir string) *Unit {

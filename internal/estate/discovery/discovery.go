@@ -181,6 +181,7 @@ type finder struct {
 	loader, static *unit.Loader
 	changes        map[string]*git.Changes    // by the text in the brackets of filters
 	affected       map[string]map[string]bool // names of units whose values differ, by the revision
+	removed        map[string]*Unit           // Removed units by the directory that they were in
 	// ahead means that all data for a listing is computed when units are read. It is used for
 	// estates of many units.
 	ahead bool

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/filter"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
 	"github.com/terrace-iac/terrace/internal/settings/telemetry"
 	"github.com/terrace-iac/terrace/unit"
@@ -29,7 +31,7 @@ func (f *finder) connect(ctx context.Context, queries []filter.Query) diag.List 
 		ds = append(ds, f.reachOut(ctx, wanted)...)
 	}
 	for _, u := range f.Units {
-		f.link(f.loader.Task(ctx), u)
+		ds = append(ds, f.link(f.loader.Task(ctx), u)...)
 	}
 	ended(s, ds)
 	_, s = telemetry.Start(above, "discovery_cycle_check")
@@ -135,8 +137,9 @@ func (f *finder) reachOut(ctx context.Context, wanted func(path string) bool) di
 	return ds
 }
 
-// link sets the Needs of a unit from its edges, and its External.
-func (f *finder) link(t *demand.Task, u *Unit) {
+// link sets the Needs of a unit from its edges, and its External. It returns errors about edges to
+// removed units.
+func (f *finder) link(t *demand.Task, u *Unit) (ds diag.List) {
 	seen := map[*Unit]bool{}
 	add := func(to *Unit) {
 		if !seen[to] {
@@ -147,6 +150,12 @@ func (f *finder) link(t *demand.Task, u *Unit) {
 	}
 	for _, edge := range u.edges {
 		to := f.byID[edge.ID]
+		if rel, err := filepath.Rel(u.tree, edge.ID); to == nil && u.Removed && err == nil && filepath.IsLocal(rel) {
+			to = f.byID[filepath.Join(git.Root(f.s.Root), rel)] // a unit that was not removed
+		}
+		if r := f.removed[edge.ID]; to == nil && r != nil && !u.Removed {
+			ds = append(ds, diag.Errorf(diag.CodeUnitDependencyNotFound, edge.At, "Dependency not found", "The unit %s, which %s depends on, was deleted, and would be destroyed. Remove the dependency, or keep the unit.", r.Name, u.Called())...)
+		}
 		if to == nil {
 			var behind []*Unit
 			dirs := stacks.Units(t, f.loader, edge.ID)
@@ -177,6 +186,8 @@ func (f *finder) link(t *demand.Task, u *Unit) {
 		add(to)
 	}
 	slices.SortFunc(u.Needs, ByName)
+	u.Invalid = append(u.Invalid, ds...)
+	return ds
 }
 
 // cycles returns an error for each cycle of units, which lists the units.

@@ -156,10 +156,58 @@ func Tasks(units []*Unit, reverse bool) []schedule.Task {
 	for i, u := range units {
 		out[i] = schedule.Task{Name: u.Name, Skip: u.Excluded != ""}
 		for _, n := range before(u) {
-			out[i].Needs = append(out[i].Needs, index[n])
+			if reverse || u.Removed == n.Removed && !u.Removed { // orderRemoved handles the others
+				out[i].Needs = append(out[i].Needs, index[n])
+			}
 		}
 	}
+	if !reverse {
+		orderRemoved(units, index, out)
+	}
 	return out
+}
+
+// orderRemoved adds the order of removed units, which are destroyed in a run that applies others: a
+// removed unit comes before the removed units that it depends on, and after the units that
+// depended on it earlier (Former). Without the latter, directly or through removed units, it comes
+// before the other units that it depends on, whose changes it might prevent. So there is no cycle.
+func orderRemoved(units []*Unit, index map[*Unit]int, out []schedule.Task) {
+	late := map[*Unit]bool{} // removed units that come after others
+	var postpone func(u *Unit)
+	postpone = func(u *Unit) {
+		if late[u] || !u.Removed {
+			return
+		}
+		late[u] = true
+		for _, n := range u.Needs {
+			postpone(n)
+		}
+	}
+	for _, u := range units {
+		if len(u.Former) > 0 {
+			postpone(u)
+		}
+	}
+	after := func(u, before *Unit) {
+		i, known := index[u]
+		j, too := index[before]
+		if known && too {
+			out[i].Needs = append(out[i].Needs, j)
+		}
+	}
+	for _, u := range units {
+		if !u.Removed {
+			continue
+		}
+		for _, n := range u.Needs {
+			if n.Removed || !late[u] {
+				after(n, u)
+			}
+		}
+		for _, n := range u.Former {
+			after(u, n)
+		}
+	}
 }
 
 // Order returns the units so that each comes after its dependencies or, with reverse, before

@@ -29,12 +29,16 @@ type Unit struct {
 	// Removed is true for units that were deleted between the commits of a git filter. All their
 	// objects are destroyed.
 	Removed bool
+	// Former contains the units that depended on a Removed unit in the earlier commit, and do
+	// not any more. The unit is destroyed after them.
+	Former []*Unit
 	// Invalid contains the errors that discovery found in the unit.
 	Invalid diag.List
 	// Commit is the commit in which a git filter found the unit, or zero.
 	Commit Commit
 
 	edges []unit.Edge
+	tree  string // of a Removed unit: the worktree that it was read from
 	early *early // nil means that it was not computed when the unit was read
 	// ofStack contains the units of each stack that the unit depends on, by the ID of the edge.
 	ofStack map[string][]*Unit

@@ -271,7 +271,7 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 	for ; ; w.round++ {
 		done, more = op.Run(ctx, workdir.Want{
 			Plan:  po,
-			Apply: w.o.Op == Apply, Every: w.o.Every, MovesFirst: true,
+			Apply: w.o.Op == Apply, Every: w.o.Every, ShowSensitive: w.o.ShowSensitive, MovesFirst: true,
 		}, steps)
 		ds = append(ds, more...)
 		w.res.Diags = append(w.res.Diags, done.Released...)

@@ -91,6 +91,8 @@ type Options struct {
 	Lock    arguments.Lock
 	Tests   string        // directory of test files that Validate checks too; "" means none
 	Every   time.Duration // interval at which apply writes the whole state
+	// ShowSensitive shows the output of provisioners whose configuration contains secrets.
+	ShowSensitive bool
 	// Approved contains the approved plan of each unit, by unit name. A unit whose plan differs
 	// now is not applied. nil means that no approval is required.
 	Approved map[string]*saved.Approval

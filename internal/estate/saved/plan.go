@@ -50,6 +50,7 @@ type About struct {
 	Targets     []string `json:"targets,omitempty"`
 	Excludes    []string `json:"excludes,omitempty"`
 	Replace     []string `json:"replace,omitempty"`
+	Defer       bool     `json:"defer,omitempty"` // objects are deferred for unknown values of their own unit
 	// Causes means that the text of the plan names causes.
 	Causes bool `json:"causes,omitempty"`
 	// Branch and Revision are those of the repository, and Flags those of the command that made the
@@ -79,7 +80,7 @@ func (a About) Mode() plan.Mode {
 // Equal reports whether two plans were made with the same options.
 func (a About) Equal(b About) bool {
 	return a.Destroy == b.Destroy && a.RefreshOnly == b.RefreshOnly && a.NoRefresh == b.NoRefresh && a.Minimal == b.Minimal &&
-		slices.Equal(a.Targets, b.Targets) && slices.Equal(a.Excludes, b.Excludes) && slices.Equal(a.Replace, b.Replace)
+		a.Defer == b.Defer && slices.Equal(a.Targets, b.Targets) && slices.Equal(a.Excludes, b.Excludes) && slices.Equal(a.Replace, b.Replace)
 }
 
 // A UnitPlan is one unit of a saved plan.

@@ -83,7 +83,7 @@ func (k *Keeper) kept(ctx context.Context, p Location, force bool) diag.List {
 	case err != nil:
 		return p.located(backend.Message(diag.CodeBackendFailed, "Failed to look at the store", "", err))
 	case !on:
-		return diag.Errorf(diag.CodeBackendBootstrap, p.At, "Store without versions", "The bucket of the state of %s has no versioning, so a deleted state could not be brought back. Turn it on with \"backend bootstrap\", or keep a copy of the state (\"state pull\") and use --force. Nothing was changed.", p.named())
+		return diag.Errorf(diag.CodeBackendBootstrap, p.At, "Store without versions", "The store of the state of %s has no versioning, so a deleted state could not be restored. Enable it with \"backend bootstrap\", or keep a copy of the state (\"state pull\") and use --force. Nothing was changed.", p.named())
 	}
 	return nil
 }

@@ -91,8 +91,12 @@ func (d *UnitDirectory) generateOne(g *unit.Generate) diag.List {
 	}
 	exists, ours := err == nil, err == nil && strings.Contains(firstLine(old), signature)
 	if g.Disable {
-		if exists && (g.IfDisabled == "remove" || g.IfDisabled == "remove_terragrunt" && ours) {
+		switch {
+		case !exists:
+		case g.IfDisabled == "remove", g.IfDisabled == "remove_terragrunt" && ours:
 			d.Files.Generated[name] = nil
+		case g.IfDisabled == "remove_terragrunt":
+			return diag.Errorf(diag.CodeEstateGenerateExists, g.At, "Generated file exists already", "The file %s is to be removed, but it was not generated, and if_disabled = %q only removes generated files.", g.Path, g.IfDisabled)
 		}
 		return nil
 	}

@@ -38,6 +38,10 @@ type Children struct {
 	byKey   map[addr.Key]*Module
 
 	Deferred *Deferral // the reason for which the instances are unknown; nil if they are known
+	// Placeholder represents the unknown instances, with unknown values for count.index and
+	// each; nil if there are none. Its address has no key. It is not part of All, so that
+	// references and checks do not reach it.
+	Placeholder *Module
 }
 
 // Get returns the instance with a key, or nil.
@@ -170,6 +174,10 @@ func (c *Call) expand(t *demand.Task) (*Children, diag.List) {
 		child := c.mod.ev.newModule(c.mod, c, c.Node, c.mod.Addr.Child(c.code.cfg.Name, inst.key), inst)
 		out.All = append(out.All, child)
 		out.byKey[inst.key] = child
+	}
+	if exp.placeholder != nil {
+		out.Placeholder = c.mod.ev.newModule(c.mod, c, c.Node, c.mod.Addr.Child(c.code.cfg.Name, addr.Key{}), *exp.placeholder)
+		out.Placeholder.represents = exp.deferred
 	}
 	return out, ds
 }

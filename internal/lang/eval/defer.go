@@ -114,10 +114,13 @@ func follow(reads []demand.Read, visit func(*demand.Node) bool) {
 
 // deferral returns the reason for which the current cell cannot be planned yet; nil if it must
 // not be deferred.
-func (ev *Evaluator) deferral(t *demand.Task, at source.Range) *Deferral {
-	d := ev.Wait(demand.ReadsOf(t), at)
+func (m *Module) deferral(t *demand.Task, at source.Range) *Deferral {
+	d := m.ev.Wait(demand.ReadsOf(t), at)
 	if n := demand.Current(t); n != nil && d != nil {
-		ev.deferred.Store(n, true)
+		m.ev.deferred.Store(n, true)
+	}
+	if d == nil {
+		return m.represents
 	}
 	return d
 }

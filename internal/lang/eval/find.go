@@ -139,9 +139,6 @@ func (d *Desired) TriggerTarget(t *demand.Task, x *lang.Expr) ([]*Desired, hcl.T
 	if !fine {
 		return nil, nil, demand.Fail()
 	}
-	if in.Deferred != nil {
-		return nil, nil, nil
-	}
 	if d.Resource.Mod.ev.o.Validating {
 		return nil, nil, r.triggerMistake(t, ref[used:], key, rest, &at)
 	}
@@ -160,6 +157,9 @@ func (d *Desired) TriggerTarget(t *demand.Task, x *lang.Expr) ([]*Desired, hcl.T
 	}
 	k, err := addr.KeyFromValue(v)
 	target := in.Get(k)
+	if target == nil && in.Deferred != nil { // it may exist
+		return nil, nil, nil
+	}
 	if err != nil || target == nil {
 		return nil, nil, diag.Errorf(diag.CodeEvalUndeclared, &at, "Reference to undeclared resource instance", "%s has no instance with this key.", r.Addr())
 	}

@@ -24,6 +24,10 @@ type Module struct {
 	inst   instance
 	code   *code
 
+	// represents is set if the module stands for unknown instances (Children.Placeholder): the
+	// reason for which they are unknown. The values of its resources are then unknown too.
+	represents *Deferral
+
 	variables []demand.Cell[cty.Value]
 	locals    []demand.Cell[cty.Value]
 	outputs   []demand.Cell[cty.Value]
@@ -46,6 +50,9 @@ func (ev *Evaluator) newModule(parent *Module, call *Call, node *module.Node, a 
 		resources: make([]*Resource, len(c.resources)),
 		checks:    make([]*Check, len(c.checks)),
 		outcomes:  make([][]Outcome, len(c.outputs)),
+	}
+	if parent != nil {
+		m.represents = parent.represents
 	}
 	if slices.ContainsFunc(c.variables, (*varCode).hasRules) {
 		m.validated = make([][]Outcome, len(c.variables))
@@ -311,7 +318,7 @@ func (m *Module) variable(t *demand.Task, v *varCode) (cty.Value, diag.List) {
 		ds = append(ds, diag.Warnf(diag.CodeEvalDeprecatedVariable, pick(at, &cfg.At), summary, "Variable %q is marked as deprecated with the following message:\n%s", cfg.Name, cfg.Deprecated)...)
 	}
 	out = m.marked(cfg.Sensitive, cfg.Ephemeral, out)
-	if len(v.own) > 0 {
+	if len(v.own) > 0 && m.represents == nil {
 		ds = append(ds, m.validate(t, v, v.own, Input{out, at, from})...)
 	}
 	if m.ev.o.Validating && m.parent != nil { // rules of a module are checked with whatever value it is called

@@ -153,7 +153,7 @@ func (m *Module) keyedProvider(t *demand.Task, def *Module, b *binding, a addr.P
 	}
 	if wait := exp.deferred; wait != nil || !kv.IsKnown() {
 		if wait == nil {
-			wait = m.ev.deferral(t, at)
+			wait = m.deferral(t, at)
 		}
 		if wait != nil {
 			p := &ProviderConfig{Addr: a, mod: def, cfg: b.cfg, deferred: wait}

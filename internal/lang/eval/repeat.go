@@ -137,7 +137,7 @@ func (m *Module) expandCount(t *demand.Task, x *lang.Expr, what string) (expansi
 		if m.ev.o.Validating || m.ev.o.Estimating {
 			return m.unknownCount(), ds
 		}
-		if d := m.ev.deferral(t, at); d != nil {
+		if d := m.deferral(t, at); d != nil {
 			return postponed(d, none, m.unknownCount()), ds
 		}
 		return bad("The \"count\" value depends on resource attributes that cannot be determined until apply, so Terrace cannot predict how many instances will be created.\n\nTo work around this, use the -target option to first apply only the resources that the count depends on, and then apply normally to converge; or use -exclude=%s.%s", m.name(what), orDefer)
@@ -198,7 +198,7 @@ func (m *Module) expandForEach(t *demand.Task, x *lang.Expr, what string) (expan
 		if m.ev.o.Validating || m.ev.o.Estimating {
 			return m.unknownKeys(), ds
 		}
-		if d := m.ev.deferral(t, at); d != nil {
+		if d := m.deferral(t, at); d != nil {
 			return postponed(d, expansion{form: Keyed, all: certain(v)}, m.unknownKeys()), ds
 		}
 		return bad("The \"for_each\" %s includes keys derived from resource attributes that cannot be determined until apply, and so Terrace cannot determine the full set of keys that will identify the instances of this resource.\n\nWhen working with unknown values in for_each, it's better to define the map keys statically in your configuration and place apply-time results only in the map values. Alternatively, use -exclude=%s.%s", collectionName(isSet), m.name(what), orDefer)
@@ -283,7 +283,7 @@ func (m *Module) expandEnabled(t *demand.Task, x *lang.Expr, what string) (expan
 		if m.ev.o.Validating || m.ev.o.Estimating {
 			return one, ds
 		}
-		if d := m.ev.deferral(t, at); d != nil {
+		if d := m.deferral(t, at); d != nil {
 			return postponed(d, expansion{}, one), ds
 		}
 		problem = fmt.Sprintf("depends on resource attributes that cannot be determined until apply; use -exclude=%s to plan without it, or -defer to plan it when the value is known", m.name(what))

@@ -170,7 +170,11 @@ func (r *Resource) expand(t *demand.Task) (*Instances, diag.List) {
 	for i, inst := range exp.all {
 		d := &slab[i]
 		d.Resource, d.inst = r, inst
-		d.value.Init(d, cty.DynamicVal, func(t *demand.Task) (cty.Value, diag.List) { return d.compute(t) })
+		if r.Mod.represents != nil { // it is not planned
+			d.value.Ready(d, cty.DynamicVal)
+		} else {
+			d.value.Init(d, cty.DynamicVal, func(t *demand.Task) (cty.Value, diag.List) { return d.compute(t) })
+		}
 		out.All[i] = d
 		if out.byKey != nil {
 			out.byKey[inst.key] = d
@@ -182,6 +186,14 @@ func (r *Resource) expand(t *demand.Task) (*Instances, diag.List) {
 		out.Placeholder = d
 	}
 	return out, ds
+}
+
+// Existing returns a stand-in for an instance that exists in the state, for a resource whose
+// instances are unknown. Its value and each.value are unknown.
+func (r *Resource) Existing(k addr.Key) *Desired {
+	d := &Desired{Resource: r, inst: instance{key: k, each: cty.DynamicVal}}
+	d.value.Ready(d, cty.DynamicVal)
+	return d
 }
 
 func (d *Desired) compute(t *demand.Task) (cty.Value, diag.List) {

@@ -44,15 +44,46 @@ func (r *listing) place(at source.Range, hide []source.Range) *SourceLine {
 		hide = append(hide[:len(hide):len(hide)], r.fed.texts.at...)
 	}
 	line, start := f.Line(at.Start.Line), f.LineStart(at.Start.Line)
-	shown := lineOf{line, start, inFile(hide, at.Filename)}
+	hidden := inFile(hide, at.Filename)
 	from := min(max(at.Start.Byte-start, 0), len(line))
 	to := max(min(at.End.Byte-start, len(line)), from)
+	if strings.HasSuffix(at.Filename, ".json") && strings.ContainsRune(line, '\\') {
+		from, to = escaped(line, from, to)
+		for i := range hidden { // inFile returned a copy
+			a, b := escaped(line, hidden[i].Start.Byte-start, hidden[i].End.Byte-start)
+			hidden[i].Start.Byte, hidden[i].End.Byte = start+a, start+b
+		}
+		hidden = inFile(hidden, at.Filename)
+	}
+	shown := lineOf{line, start, hidden}
 	p.Part = shorten(shown.masked(from, to))
 	p.Source = p.Part
 	if !strings.HasSuffix(at.Filename, ".json") { // in JSON, a line may be the whole file
 		p.Source = shorten(shown.masked(0, len(line)))
 	}
 	return p
+}
+
+// escaped widens a range of a line of JSON to the whole string that it begins in, if that contains
+// an escape sequence: the parser counts a sequence as one byte, so that ranges in the string
+// that follow one are not exact.
+func escaped(line string, from, to int) (begin, end int) {
+	for i := 0; i < len(line); i++ {
+		if line[i] != '"' {
+			continue
+		}
+		open, escapes := i, false
+		for i++; i < len(line) && line[i] != '"'; i++ {
+			if line[i] == '\\' {
+				escapes = true
+				i++
+			}
+		}
+		if escapes && from >= open && from <= i {
+			return open, max(to, min(i+1, len(line)))
+		}
+	}
+	return from, to
 }
 
 // file returns a file of the module or of the unit, or nil.

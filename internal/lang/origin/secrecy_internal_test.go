@@ -110,3 +110,23 @@ func TestEvidence(t *testing.T) {
 		}
 	}
 }
+
+// Ranges in a JSON string with escape sequences are widened to the whole string, so that no end of
+// a hidden text is shown.
+func TestEscaped(t *testing.T) {
+	line := `{"a": "plain", "b": "${f(\"x\", \"secret\")}", "c": "\\"}`
+	of := func(text string) (int, int) {
+		i := strings.Index(line, text)
+		return i, i + len(text)
+	}
+	for text, want := range map[string]string{"plain": "plain", "f(": `"${f(\"x\", \"secret\")}"`, `secret`: `"${f(\"x\", \"secret\")}"`, `\\`: `"\\"`, `"b"`: `"b"`} {
+		from, to := of(text)
+		from, to = escaped(line, from, to)
+		if got := line[from:to]; got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	if from, to := escaped(`"never ends \`, 1, 3); from != 0 || to < 3 {
+		t.Error(from, to)
+	}
+}

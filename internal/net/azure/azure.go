@@ -44,6 +44,7 @@ type Options struct {
 	Audience                                string // audience of tokens of CI systems
 	ManagedIdentity, WorkloadIdentity, Tool bool
 	ManagedEndpoint                         string // replaces MSI_ENDPOINT
+	IdentityResource                        string // resource ID of a user-assigned managed identity, instead of Client
 }
 
 // Services contains the external services that a Session uses. All are required.

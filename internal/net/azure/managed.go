@@ -35,14 +35,14 @@ func (s *Session) managed(ctx context.Context, scope string) (azcore.AccessToken
 		old = env.Get("MSI_ENDPOINT")
 	}
 	q := url.Values{"resource": {strings.TrimSuffix(scope, "/.default")}}
-	client := "client_id"
+	client, resource := "client_id", "mi_res_id"
 	r := request{method: http.MethodGet, header: http.Header{"Metadata": {"true"}}, query: q}
 	switch {
 	case identity != "" && header != "": // app services, functions, containers
 		r.address, r.header = identity, http.Header{"X-Identity-Header": {header}}
 		q.Set("api-version", "2019-08-01")
 	case identity != "" && env.Get("IMDS_ENDPOINT") != "": // machines outside of Azure that are connected by Azure Arc
-		r.address, client = identity, ""
+		r.address, client, resource = identity, "", ""
 		q.Set("api-version", "2020-06-01")
 		secret, err := s.joined(ctx, r)
 		if err != nil {
@@ -53,13 +53,17 @@ func (s *Session) managed(ctx context.Context, scope string) (azcore.AccessToken
 		r.address, r.header, client = old, http.Header{"Secret": {env.Get("MSI_SECRET")}}, "clientid"
 		q.Set("api-version", "2017-09-01")
 	case old != "" && s.o.ManagedEndpoint == "": // Cloud Shell
-		r.address, r.method, client = old, http.MethodPost, ""
+		r.address, r.method, client, resource = old, http.MethodPost, "", ""
 		r.header.Set("Content-Type", "application/x-www-form-urlencoded")
 	default:
 		if r.address = old; r.address == "" {
 			r.address = machine
 		}
+		resource = "msi_res_id"
 		q.Set("api-version", "2018-02-01")
+	}
+	if s.o.IdentityResource != "" && resource != "" {
+		q.Set(resource, s.o.IdentityResource)
 	}
 	if s.o.Client != "" && client != "" {
 		q.Set(client, s.o.Client)

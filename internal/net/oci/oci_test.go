@@ -147,3 +147,41 @@ func TestStore(t *testing.T) {
 		t.Error(got, err)
 	}
 }
+
+// Each repository has its own token: a registry that issues tokens for one repository accepts
+// reads from several.
+func TestTokensOfRepositories(t *testing.T) {
+	var asked []string
+	var srv *httptest.Server
+	srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/token" {
+			scope := r.URL.Query().Get("scope")
+			asked = append(asked, scope)
+			fmt.Fprintf(w, `{"token":%q}`, "for "+scope)
+			return
+		}
+		repo, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), "/tags/")
+		scope := "repository:" + repo + ":pull"
+		if r.Header.Get("Authorization") != "Bearer for "+scope {
+			w.Header().Set("WWW-Authenticate", fmt.Sprintf("Bearer realm=%q,scope=%q", srv.URL+"/token", scope))
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		fmt.Fprint(w, `{"tags":["1.0.0"]}`)
+	}))
+	defer srv.Close()
+	clients := map[string]*Client{}
+	for _, repo := range []string{"acme/a", "acme/b", "acme/a", "acme/b"} {
+		c := clients[repo]
+		if c == nil {
+			c = &Client{Host: strings.TrimPrefix(srv.URL, "http://"), Repository: repo, HTTP: &transfer.Client{Backoff: time.Millisecond}}
+			clients[repo] = c
+		}
+		if tags, err := c.Tags(context.Background()); err != nil || len(tags) != 1 {
+			t.Errorf("%s: %v %v", repo, tags, err)
+		}
+	}
+	if d := cmp.Diff([]string{"repository:acme/a:pull", "repository:acme/b:pull"}, asked); d != "" {
+		t.Error(d)
+	}
+}

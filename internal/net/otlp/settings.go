@@ -63,7 +63,7 @@ func (s *Settings) On() bool {
 const defaultTimeout = 10 * time.Second
 
 // Read reads Terragrunt's variables TG_TELEMETRY_… and OpenTelemetry's variables about the
-// receiver. logs enables the export of logs, which is an experiment. odd contains messages about
+// receiver. Without the former, OTEL_TRACES_EXPORTER=otlp enables traces, as in OpenTofu. logs enables the export of logs, which is an experiment. odd contains messages about
 // unknown exporters. Values that Terragrunt rejects are errors.
 func Read(env sys.Env, logs bool) (s Settings, odd []string, err error) {
 	for _, x := range []struct {
@@ -78,6 +78,12 @@ func Read(env sys.Env, logs bool) (s Settings, odd []string, err error) {
 	} {
 		value, name := named(env, "TELEMETRY_"+x.tg+"_EXPORTER")
 		if x.kind == Logs && !logs {
+			continue
+		}
+		if value == "" && x.kind == Traces && env.Get(TracesExporter) == "otlp" {
+			if *x.into, err = standard(env); err != nil {
+				return Settings{}, nil, err
+			}
 			continue
 		}
 		var known bool
@@ -101,6 +107,34 @@ func Read(env sys.Env, logs bool) (s Settings, odd []string, err error) {
 		}
 	}
 	return s, odd, nil
+}
+
+// TracesExporter is the variable of OpenTelemetry that enables traces, as in OpenTofu. Its only
+// value with an effect is otlp.
+const TracesExporter = "OTEL_TRACES_EXPORTER"
+
+// standard returns the settings of traces according to OpenTelemetry's variables alone.
+func standard(env sys.Env) (s Signal, err error) {
+	switch protocol, name := either(env, Traces, "PROTOCOL"); protocol {
+	case "", "http/protobuf":
+		s.Exporter = HTTP
+	case "grpc":
+		s.Exporter = GRPC
+	default:
+		return s, fmt.Errorf("the environment variable %s has the value %q: it must be http/protobuf or grpc", name, protocol)
+	}
+	insecure, name := either(env, Traces, "INSECURE")
+	plain := false
+	if insecure != "" {
+		if plain, err = strconv.ParseBool(insecure); err != nil {
+			return s, fmt.Errorf("the environment variable %s has the value %q: it must be true or false", name, insecure)
+		}
+	}
+	if err = s.otel(env, Traces); err == nil {
+		err = s.aim(env, Traces, "", "", plain)
+		s.Trusting = false // the variable disables TLS, not the verification of certificates
+	}
+	return s, err
 }
 
 // signal returns the settings of one kind of records. known is false if the exporter is unknown.

@@ -56,6 +56,12 @@ func TestRead(t *testing.T) {
 		{"TERRAGRUNT_TELEMETRY_TRACE_EXPORTER=http TERRAGRUNT_TELEMETRY_TRACE_EXPORTER_HTTP_ENDPOINT=h:1 " + trace + "_INSECURE_ENDPOINT=true", Settings{Traces: http("http://h:1/v1/traces")}},
 		{"TERRAGRUNT_TELEMETRY_TRACE_EXPORTER=http " + trace + "=none", Settings{}},
 		{"TRACEPARENT=garbage", Settings{}}, // not used
+		{"OTEL_TRACES_EXPORTER=otlp OTEL_EXPORTER_OTLP_ENDPOINT=http://h:1", Settings{Traces: http("http://h:1/v1/traces")}},
+		{"OTEL_TRACES_EXPORTER=otlp OTEL_EXPORTER_OTLP_INSECURE=true", Settings{Traces: http("http://localhost:4318/v1/traces")}},
+		{"OTEL_TRACES_EXPORTER=otlp OTEL_EXPORTER_OTLP_PROTOCOL=grpc OTEL_EXPORTER_OTLP_INSECURE=true", Settings{Traces: grpc("localhost:4317", true)}},
+		{"OTEL_TRACES_EXPORTER=otlp OTEL_EXPORTER_OTLP_PROTOCOL=grpc OTEL_EXPORTER_OTLP_INSECURE=true OTEL_EXPORTER_OTLP_ENDPOINT=https://h", Settings{Traces: grpc("h:443", false)}},
+		{"OTEL_TRACES_EXPORTER=otlp " + trace + "=none", Settings{}},
+		{"OTEL_TRACES_EXPORTER=console", Settings{}},
 	} {
 		got, odd, err := Read(env(tt.env), true)
 		if diff := cmp.Diff(tt.want, got); diff != "" || err != nil || len(odd) > 0 {
@@ -72,6 +78,8 @@ func TestReadMistakes(t *testing.T) {
 		{trace + "=otlpHttp OTEL_EXPORTER_OTLP_ENDPOINT=ftp://h", "OTEL_EXPORTER_OTLP_ENDPOINT names no receiver"},
 		{trace + "=otlpHttp OTEL_EXPORTER_OTLP_TIMEOUT=0", "number of milliseconds"},
 		{trace + "=otlpHttp OTEL_EXPORTER_OTLP_COMPRESSION=zip", "gzip or none"},
+		{"OTEL_TRACES_EXPORTER=otlp OTEL_EXPORTER_OTLP_PROTOCOL=http/json", "http/protobuf or grpc"},
+		{"OTEL_TRACES_EXPORTER=otlp OTEL_EXPORTER_OTLP_INSECURE=maybe", "must be true or false"},
 		{trace + "=otlpHttp OTEL_EXPORTER_OTLP_HEADERS=secret", "OTEL_EXPORTER_OTLP_HEADERS cannot be read"},
 	} {
 		_, _, err := Read(env(tt.env), true)

@@ -34,6 +34,8 @@ type Input struct {
 	Stop         <-chan struct{} // when closed, no further action starts
 	Now          func() time.Time
 	Provisioners provision.Types // nil means that provisioners are errors
+	// ShowSensitive shows the output of provisioners whose configuration contains secrets.
+	ShowSensitive bool
 }
 
 // A Result is the result of an apply.
@@ -168,7 +170,7 @@ func newApplier(ctx, provisioning context.Context, in Input) *applier {
 	a.ev = eval.New(a.graph, o)
 	a.before = a.newPlannedEvaluation(o)
 	a.ephemeral = sync.OnceValue(func() bool { return hasEphemeral(o.Tree) })
-	a.runner = provision.New(provisioning, in.Provisioners, in.Providers.Observe, a.ev)
+	a.runner = provision.New(provisioning, in.Provisioners, in.Providers.Observe, a.ev, in.ShowSensitive)
 	for _, act := range in.Plan.Actions {
 		switch act.Kind {
 		case plan.StepCreate, plan.StepUpdate, plan.StepRead, plan.StepNoOp, plan.StepCheck:

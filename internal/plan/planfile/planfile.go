@@ -14,6 +14,7 @@
 //	tfstate-prev         the state after the previous run; missing if it is the same
 //	tfconfig/PATH        the configuration files, by their path from the root module's directory
 //	.terraform.lock.hcl  the dependency lock file; missing if there was none
+//	schemas/PROVIDER     the schemas of a provider that showing the plan needs
 //
 // Configuration paths outside the root module's directory begin with "../", which zip does not
 // allow. They are stored as "tfconfig/^/", with one "^/" for each step up. Equal Files result
@@ -26,9 +27,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
@@ -41,6 +44,7 @@ type File struct {
 	Config  map[string][]byte // files of all modules, by slash-separated path from the root module's directory
 	Lock    []byte            // nil if there was none
 	Backend Backend
+	Schemas map[addr.Provider][]byte // in the encoding of schema.Provider.Export
 }
 
 // A Backend describes the backend of the state that the plan was made from.
@@ -52,7 +56,7 @@ type Backend struct {
 
 const (
 	magic  = "terrace plan"
-	format = "8"
+	format = "9"
 
 	maxMember = 1 << 30 // maximum size of one member in bytes, uncompressed
 	maxFiles  = 100_000
@@ -108,8 +112,16 @@ func Write(w io.Writer, f *File, version string) error {
 			return err
 		}
 	}
+	for _, a := range slices.SortedFunc(maps.Keys(f.Schemas), func(a, b addr.Provider) int { return strings.Compare(a.String(), b.String()) }) {
+		if err := member(schemaPrefix+a.String(), f.Schemas[a]); err != nil {
+			return err
+		}
+	}
 	return z.Close()
 }
+
+// schemaPrefix begins the names of the members with schemas.
+const schemaPrefix = "schemas/"
 
 // head returns the content of a file's first member.
 func head(magic, version string) []byte { return []byte(magic + "\n" + format + "\n" + version + "\n") }
@@ -211,6 +223,17 @@ func readMembers(members []*zip.File) (*File, error) {
 				name = strings.Replace(name, "^/", "../", 1)
 			}
 			f.Config[name] = body
+			continue
+		}
+		if name, ok := strings.CutPrefix(m.Name, schemaPrefix); ok {
+			a, err := addr.ParseProvider(name)
+			if err != nil {
+				return nil, fmt.Errorf("%w: the member %q is not named after a provider", ErrNotPlan, m.Name)
+			}
+			if f.Schemas == nil {
+				f.Schemas = map[addr.Provider][]byte{}
+			}
+			f.Schemas[a] = body
 			continue
 		}
 		bodies[m.Name] = body

@@ -99,6 +99,36 @@ func (p *planner) deferInstances(t *demand.Task, r *eval.Resource, in *eval.Inst
 		entry.Change = p.placeholder(t, d)
 	}
 	p.postpone(entry, in.Deferred)
+	if entry.Change != nil && len(in.Placeholder.Triggers()) > 0 {
+		p.deferTriggered(t, r, in)
+	}
+}
+
+// deferTriggered records the existing instances of a resource with unknown instances that
+// replace_triggered_by replaces. Another plan would not find the reason, because the objects
+// that trigger it have no changes then.
+func (p *planner) deferTriggered(t *demand.Task, r *eval.Resource, in *eval.Instances) {
+	had := p.prior.Resource(r.Addr())
+	if had == nil {
+		return
+	}
+	s, ds := r.Schema(t)
+	if ds.HasErrors() {
+		return
+	}
+	for _, k := range had.Keys() {
+		if in.Get(k) != nil || had.Instances[k].Current == nil {
+			continue
+		}
+		d := r.Existing(k)
+		pc, ds := d.Provider(t)
+		if hit, more := p.triggered(t, d); !hit || more.HasErrors() || ds.HasErrors() {
+			continue
+		}
+		c := p.guess(t, d, pc, s, cty.UnknownVal(s.Block.ImpliedType()), nil)
+		c.Op, c.Reason = plan.DeleteThenCreate, plan.ReplaceByTriggers
+		p.postpone(&plan.Deferred{Addr: d.Addr().String(), Reason: plan.InstancesUnknown, Change: c}, in.Deferred)
+	}
 }
 
 // placeholder returns the change that represents the unknown instances of a resource; nil if
@@ -115,6 +145,42 @@ func (p *planner) placeholder(t *demand.Task, d *eval.Desired) *plan.Change {
 	}
 	planned := s.Block.SetUnknowns(config)
 	return p.guess(t, d, pc, s, planned, resourceclient.Present(planned, sensitive))
+}
+
+// deferModule records the objects of the module that represents unknown instances of a call,
+// with those of the modules that it calls.
+func (p *driver) deferModule(t *demand.Task, m *eval.Module, wait *eval.Deferral) {
+	for _, r := range m.Resources() {
+		if !p.scope.wants(r) || r.Config().Check != "" || r.Config().Addr.Mode == addr.Ephemeral {
+			continue
+		}
+		in, ok := r.Instances(t)
+		if !ok {
+			continue
+		}
+		all := in.All
+		if in.Placeholder != nil {
+			all = append(slices.Clone(all), in.Placeholder)
+		}
+		for _, d := range all {
+			p.postpone(&plan.Deferred{Addr: d.Addr().String(), Reason: plan.InstancesUnknown, Change: p.placeholder(t, d)}, wait)
+		}
+	}
+	for _, c := range m.Calls() {
+		if !p.scope.wantsCall(c.Node) {
+			continue
+		}
+		ch, ok := c.Children(t)
+		if !ok {
+			continue
+		}
+		for _, child := range ch.All {
+			p.deferModule(t, child, wait)
+		}
+		if ch.Placeholder != nil {
+			p.deferModule(t, ch.Placeholder, wait)
+		}
+	}
 }
 
 // prereq returns the reason for which the instance that is being computed must be deferred

@@ -213,6 +213,9 @@ func (p *driver) walkModule(w *parallel.Work[job], m *eval.Module) {
 			}
 			if ch.Deferred != nil {
 				p.postpone(&plan.Deferred{Addr: c.Addr(), Reason: plan.InstancesUnknown}, ch.Deferred)
+				if ch.Placeholder != nil && p.in.Eval.Deferring == eval.DeferUnknown && p.in.Mode == plan.Normal {
+					p.deferModule(t, ch.Placeholder, ch.Deferred)
+				}
 			}
 			for _, child := range ch.All {
 				w.Add(func(*demand.Task) { p.walkModule(w, child) })

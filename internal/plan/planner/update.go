@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/lang/eval"
@@ -124,7 +125,7 @@ func (m *managedPlan) postpone(why *deferral, c *plan.Change, written cty.Value,
 func (m *managedPlan) decide(c *plan.Change, now, prior resourceclient.Object, resp resourceclient.Planned, written cty.Value) diag.List {
 	if now.Value.IsNull() {
 		c.Op = plan.Create
-		hit, ds := m.triggered()
+		hit, ds := m.p.triggered(m.t, m.d)
 		if hit {
 			c.Reason = plan.ReplaceByTriggers // also reported for a new object, as in OpenTofu
 		}
@@ -187,7 +188,7 @@ func (m *managedPlan) replaceReason(now, prior resourceclient.Object, resp resou
 	if !tainted {
 		paths = m.sub.Replacing(resp, prior.Value)
 	}
-	hit, ds := m.triggered()
+	hit, ds := m.p.triggered(m.t, m.d)
 	switch {
 	case hit:
 		return plan.ReplaceByTriggers, paths, ds
@@ -216,9 +217,8 @@ func (m *managedPlan) touchTriggers() diag.List {
 	return ds
 }
 
-// triggered reports whether a reference in replace_triggered_by has changes.
-func (m *managedPlan) triggered() (bool, diag.List) {
-	t, d := m.t, m.d
+// triggered reports whether a reference in replace_triggered_by of an instance has changes.
+func (p *planner) triggered(t *demand.Task, d *eval.Desired) (bool, diag.List) {
 	var ds diag.List
 	for _, x := range d.Triggers() {
 		target, rest, more := d.TriggerTarget(t, x)
@@ -228,7 +228,7 @@ func (m *managedPlan) triggered() (bool, diag.List) {
 		}
 		for _, other := range target {
 			other.Value(t, nil)
-			ip := m.p.found.instance(other)
+			ip := p.found.instance(other)
 			if ip == nil || ip.change == nil {
 				continue
 			}

@@ -76,8 +76,8 @@ func (x *Client) Open(t *demand.Task, ev *eval.Evaluator, d *eval.Desired, how O
 		return unknown, ds
 	}
 	o, out, more := x.Subject(ev, d.Addr(), pc.Addr, s, prov).open(config, at)
-	if ds = append(ds, Blame(d, s, more)...); more.HasErrors() {
-		return unknown, ds
+	if ds = append(ds, Blame(d, s, more)...); more.HasErrors() || o == nil {
+		return out, ds
 	}
 	x.mu.Lock()
 	x.opened = append(x.opened, o)
@@ -97,7 +97,8 @@ func (x *Client) Close() (ds diag.List) {
 }
 
 // open opens the instance with a configuration without marks. Messages about closing it
-// refer to at. Renewing and closing do not wait for a slot.
+// refer to at. Renewing and closing do not wait for a slot. If the provider defers the call, the
+// instance is nil and its value unknown.
 func (sub *Subject) open(config cty.Value, at *source.Range) (*opened, cty.Value, diag.List) {
 	x, a, block := sub.x, sub.Addr, sub.Schema.Block
 	unknown := cty.UnknownVal(block.ImpliedType()).Mark(value.Ephemeral)
@@ -107,8 +108,13 @@ func (sub *Subject) open(config cty.Value, at *source.Range) (*opened, cty.Value
 	if ds.HasErrors() {
 		return nil, unknown, ds
 	}
-	resp, more := sub.prov.OpenEphemeral(sub.ctx(), a.Resource.Type, config)
+	ctx, off := sub.deferrable()
+	resp, more := sub.prov.OpenEphemeral(ctx, a.Resource.Type, config)
 	if ds = append(ds, more...); more.HasErrors() {
+		return nil, unknown, ds
+	}
+	if off.Reason != "" {
+		x.Waits(a, "its provider defers it")
 		return nil, unknown, ds
 	}
 	if resp.Result == cty.NilVal || resp.Result.IsNull() {

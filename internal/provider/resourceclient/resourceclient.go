@@ -40,7 +40,7 @@ type Options struct {
 	Providers   Providers
 	Observe     event.Sink
 	Parallelism int // maximum number of concurrent calls; below 1: no maximum
-	// MayDefer allows providers to defer objects that are planned, read or imported.
+	// MayDefer allows providers to defer objects that are planned, read, imported or opened.
 	MayDefer bool
 }
 
@@ -174,7 +174,11 @@ func (x *Client) configure(t *demand.Task, pc *eval.ProviderConfig) (provider.Pr
 	}
 	x.digest(pc, v)
 	plain, _ := v.UnmarkDeep()
-	prov, ds := x.o.Providers.Configured(provider.WithCaller(x.ctx, provider.Caller{Config: pc.Addr}), pc.Addr, plain)
+	ctx := provider.WithCaller(x.ctx, provider.Caller{Config: pc.Addr})
+	if x.o.MayDefer { // the provider may decide now that it defers all objects
+		ctx = provider.WithDeferral(ctx, &provider.Deferral{})
+	}
+	prov, ds := x.o.Providers.Configured(ctx, pc.Addr, plain)
 	if len(ds) > 0 {
 		ps, more := x.Schema(pc.Addr.Provider)
 		if !more.HasErrors() {

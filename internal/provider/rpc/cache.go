@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -327,7 +328,7 @@ func (e *encoder) message(m proto.Message) []byte {
 // be one is an error.
 func newSchemas(all entries) (*schemas, error) {
 	s := &schemas{entries: all}
-	p := &schema.Provider{Types: make(map[addr.Mode][]string), Decode: s.decode, Why: s.why}
+	p := &schema.Provider{Types: make(map[addr.Mode][]string), Decode: s.decode, Why: s.why, Export: s.export}
 	s.provider = p
 	about := map[string][]byte{}
 	for _, name := range all.Names(aboutSection) {
@@ -444,6 +445,52 @@ func (s *schemas) addIdentity(r *schema.Resource, typ string) error {
 	r.IdentityVersion = id.Version
 	r.Identity, err = toIdentity(&id)
 	return err
+}
+
+// export implements the field Export of schema.Provider.
+func (s *schemas) export(types map[addr.Mode][]string) ([]byte, error) {
+	out := schemacache.Sections{}
+	put := func(section, name string) error {
+		b, err := s.entries.Entry(section, name)
+		if b == nil || err != nil {
+			return err
+		}
+		if out[section] == nil {
+			out[section] = map[string][]byte{}
+		}
+		out[section][name] = b
+		return nil
+	}
+	for _, name := range s.entries.Names(aboutSection) {
+		if err := put(aboutSection, name); err != nil {
+			return nil, err
+		}
+	}
+	for mode, names := range types {
+		for _, name := range names {
+			err := put(sectionOf(mode), name)
+			if err == nil && mode == addr.Managed {
+				err = put(identitySection, name)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return json.Marshal(out)
+}
+
+// ImportSchemas returns the schemas in the result of the function Export of a schema.Provider.
+func ImportSchemas(b []byte) (*schema.Provider, error) {
+	var all schemacache.Sections
+	if err := json.Unmarshal(b, &all); err != nil {
+		return nil, err
+	}
+	s, err := newSchemas(all)
+	if err != nil {
+		return nil, err
+	}
+	return s.provider, nil
 }
 
 // why implements the field Why of schema.Provider.

@@ -230,7 +230,8 @@ func (c *Client) ValidateConfig(ctx context.Context, config cty.Value) (cty.Valu
 	return config, c.messages(w, found)
 }
 
-// Configure configures the provider.
+// Configure configures the provider. ctx says whether the provider may defer later calls, as for
+// these calls themselves.
 func (c *Client) Configure(ctx context.Context, config cty.Value) diag.List {
 	w := call{what: "take its configuration"}
 	s, ds := c.schemas(ctx)
@@ -239,7 +240,7 @@ func (c *Client) Configure(ctx context.Context, config cty.Value) diag.List {
 	}
 	var e enc
 	req := &pb6.ConfigureRequest{
-		Version: c.version, Config: e.value("configuration", config, s.codec(s.provider.Config)), ClientCapabilities: capabilities(),
+		Version: c.version, Config: e.value("configuration", config, s.codec(s.provider.Config)), ClientCapabilities: deferrable(ctx),
 	}
 	if e.err != nil {
 		return c.refused(w, e.err)

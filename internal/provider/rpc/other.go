@@ -54,7 +54,7 @@ func (c *Client) OpenEphemeral(ctx context.Context, typ string, config cty.Value
 	ty := r.Block.ImpliedType()
 	out.Result = cty.UnknownVal(ty)
 	var e enc
-	msg := &pb6.OpenRequest{TypeName: typ, Config: e.value("configuration", config, s.codec(r.Block)), ClientCapabilities: capabilities()}
+	msg := &pb6.OpenRequest{TypeName: typ, Config: e.value("configuration", config, s.codec(r.Block)), ClientCapabilities: deferrable(ctx)}
 	if e.err != nil {
 		return out, c.refused(w, e.err)
 	}

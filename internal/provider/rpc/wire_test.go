@@ -309,3 +309,29 @@ func TestTail(t *testing.T) {
 		t.Error("an empty tail tells something")
 	}
 }
+
+// Schemas in a plan file come from outside: they are read or are an error, and what was exported
+// is imported again.
+func FuzzImportSchemas(f *testing.F) {
+	f.Add([]byte(`null`))
+	f.Add([]byte(`{"about":{"protocol":"Ng=="}}`))
+	f.Add([]byte(`{"about":{"protocol":"Ng==","provider":"CgA="},"managed":{"x_thing":"EgA="},"identity":{"x_thing":"CAE="},"function":{"f":"/w=="}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := ImportSchemas(b)
+		if err != nil {
+			return
+		}
+		for mode, names := range p.Types {
+			for _, name := range names {
+				p.Resource(mode, name)
+			}
+		}
+		again, err := p.Export(p.Types)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ImportSchemas(again); err != nil {
+			t.Errorf("what was exported cannot be imported: %v", err)
+		}
+	})
+}

@@ -29,6 +29,7 @@ import (
 //	defer    defer the request
 //	awaitID  until the provider's world contains an object with this ID: defer the request if
 //	         the client allows that, otherwise return an error
+//	deferrable  when it is configured: an error unless the client allows to defer calls
 //	mutateN  change a part of the value, with the seed N; see mutate.go
 const (
 	mCrash   = "crash"
@@ -46,6 +47,8 @@ const (
 	mPartial = "partial"
 	mGone    = "gone"
 	mDefer   = "defer"
+
+	mDeferrable = "deferrable"
 )
 
 // A mischief is the misbehavior of one call; "" for none.

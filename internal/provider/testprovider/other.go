@@ -56,7 +56,7 @@ func (s *server) OpenEphemeralResource(_ context.Context, req *pb6.OpenRequest) 
 	}
 	name := text(v, "name")
 	defer s.recorded("open", name)()
-	m := misbehavior(text(v, "misbehave"), "open")
+	m := s.awaited(misbehavior(text(v, "misbehave"), "open"), req.ClientCapabilities)
 	if err := m.before(); err != nil {
 		return nil, err
 	}

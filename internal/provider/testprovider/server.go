@@ -124,6 +124,11 @@ func (s *server) ConfigureProvider(ctx context.Context, req *pb6.ConfigureReques
 		return nil, err
 	}
 	m := misbehavior(text(v, "misbehave")+","+os.Getenv("TEST_MISBEHAVE"), "configure") // the variable is for configurations without a block
+	if m == mDeferrable {
+		if m = ""; !req.ClientCapabilities.GetDeferralAllowed() {
+			m = mError
+		}
+	}
 	if err := m.before(); err != nil {
 		return nil, err
 	}

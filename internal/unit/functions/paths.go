@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -84,11 +85,22 @@ func pathBetween(from, to string, err error) (string, error) {
 // find searches for a file or directory in the parent directories of dir.
 func (k *call) find(dir string, args []string) (cty.Value, error) {
 	name := k.ConfigName
-	if len(args) > 0 {
+	names := []string{name}
+	switch {
+	case len(args) > 0:
 		name = args[0]
+		names[0] = name
+	case name == syntax.DefaultName: // in one directory, JSON has precedence, as in Terragrunt
+		names = []string{syntax.DefaultJSONName, name}
 	}
-	if p := k.Files.FindUp(filepath.Dir(dir), name); p != "" {
-		return cty.StringVal(p), nil
+	nearest := ""
+	for _, n := range names {
+		if p := k.Files.FindUp(filepath.Dir(dir), n); len(filepath.Dir(p)) > len(filepath.Dir(nearest)) || nearest == "" {
+			nearest = p
+		}
+	}
+	if nearest != "" {
+		return cty.StringVal(nearest), nil
 	}
 	if len(args) > 1 {
 		return cty.StringVal(args[1]), nil

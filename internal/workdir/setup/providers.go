@@ -88,7 +88,7 @@ func (i *initializer) needed(ctx context.Context) (install.Requirements, diag.Li
 }
 
 // stateForInit reads the state, or returns nil if there is none. With Options.NoBackend it returns nil
-// too if the backend cannot be opened.
+// too if the backend cannot be opened or the state cannot be read, for example decrypted.
 func (i *initializer) stateForInit(ctx context.Context) (*state.State, diag.List) {
 	b, ds := i.project.Backend(ctx)
 	if ds.HasErrors() {
@@ -97,7 +97,11 @@ func (i *initializer) stateForInit(ctx context.Context) (*state.State, diag.List
 		}
 		return nil, nil
 	}
-	return i.c.ReadWorkspace(ctx, b, i.project.Workspace, workdir.StateFiles{})
+	st, ds := i.c.ReadWorkspace(ctx, b, i.project.Workspace, workdir.StateFiles{})
+	if ds.HasErrors() && i.o.NoBackend {
+		return nil, nil
+	}
+	return st, ds
 }
 
 func (i *initializer) installed(e install.Event) {

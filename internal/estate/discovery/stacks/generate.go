@@ -174,12 +174,16 @@ func (g *generator) item(ctx context.Context, it *unit.StackItem) diag.List {
 	if err := g.write(from, it); err != nil {
 		return append(ds, Invalid("Failed to generate from a stack", "The %s %q cannot be made in %s: %s.", it.Kind, it.Address(), it.Dir, err).Under(&it.At)...)
 	}
-	want := unit.DefaultName
+	names := []string{unit.DefaultName, unit.DefaultJSONName}
 	if it.Kind == "stack" {
-		want = unit.StackName
+		names = []string{unit.StackName}
 	}
-	if _, err := g.s.Overlay.Stat(filepath.Join(it.Dir, want)); err != nil && it.Validate {
-		return append(ds, Invalid("Not a "+it.Kind, "The source %q of the %s %q holds no file %s. Set no_validation if that is meant.", it.Source, it.Kind, it.Address(), want).Under(&it.At)...)
+	holds := func(name string) bool {
+		_, err := g.s.Overlay.Stat(filepath.Join(it.Dir, name))
+		return err == nil
+	}
+	if it.Validate && !slices.ContainsFunc(names, holds) {
+		return append(ds, Invalid("Not a "+it.Kind, "The source %q of the %s %q holds no file %s. Set no_validation if that is meant.", it.Source, it.Kind, it.Address(), names[0]).Under(&it.At)...)
 	}
 	return ds
 }

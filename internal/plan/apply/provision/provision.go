@@ -40,12 +40,14 @@ type Runner struct {
 	types   Types
 	observe event.Sink
 	ev      *eval.Evaluator
+	reveal  bool                        // output with secrets is shown
 	removed func() refactoring.Removals // computed on demand
 }
 
-// New returns a runner. If types is nil, each provisioner is an error.
-func New(ctx context.Context, types Types, observe event.Sink, ev *eval.Evaluator) *Runner {
-	return &Runner{ctx: ctx, types: types, observe: observe, ev: ev, removed: sync.OnceValue(func() refactoring.Removals {
+// New returns a runner. If types is nil, each provisioner is an error. With reveal, the output of
+// provisioners whose configuration contains secrets is shown.
+func New(ctx context.Context, types Types, observe event.Sink, ev *eval.Evaluator, reveal bool) *Runner {
+	return &Runner{ctx: ctx, types: types, observe: observe, ev: ev, reveal: reveal, removed: sync.OnceValue(func() refactoring.Removals {
 		all, _ := refactoring.ReadRemovals(ev.Tree(), ev.ModuleOptions()) // the plan reported the errors
 		return all
 	})}
@@ -145,6 +147,9 @@ func (r *Runner) one(x *runs, p *config.Provisioner) diag.List {
 	}
 	e := event.Event{Kind: event.ProvisionStart, Object: addr.Object{Instance: x.addr}, Provisioner: p.Type}
 	r.observe.Send(e)
+	if r.reveal {
+		why = 0
+	}
 	more := r.types.Run(r.ctx, p.Type, v, cv, func(line string) {
 		out := e
 		out.Kind, out.Text = event.ProvisionOutput, line

@@ -59,7 +59,7 @@ func run(t *testing.T, types provision.Types, blocks string, name cty.Value, des
 	g := &demand.Graph{}
 	ev := eval.New(g, eval.Options{Tree: plantest.Tree(t, "resource \"x_thing\" \"a\" {\n"+blocks+"}\n"), Phase: phase{plantest.New()}, Variables: map[string]eval.Input{}, Workspace: "default"})
 	var b strings.Builder
-	r := provision.New(t.Context(), types, func(e event.Event) { fmt.Fprintf(&b, "%v %s\n", e.Kind, e.Text) }, ev)
+	r := provision.New(t.Context(), types, func(e event.Event) { fmt.Fprintf(&b, "%v %s\n", e.Kind, e.Text) }, ev, false)
 	task := g.Task(t.Context())
 	a := addr.AbsResource{Resource: addr.Resource{Mode: addr.Managed, Type: "x_thing", Name: "a"}}.Instance(addr.Key{})
 	self := cty.ObjectVal(map[string]cty.Value{"name": name})

@@ -42,7 +42,7 @@ func Kind() backend.Kind {
 		types[name] = cty.Bool
 	}
 	types["timeout_seconds"] = cty.Number
-	return backend.Kind{Name: "azurerm", Reached: []string{"storage_account_name"}, Schema: &schema.Block{Attributes: backend.Optional(types, "storage_account_name", "container_name", "key")}, Open: open}
+	return backend.Kind{Name: "azurerm", Reached: []string{"storage_account_name"}, Schema: &schema.Block{Attributes: backend.Optional(types, "storage_account_name", "container_name", "key")}, Bootstrap: bootstrapArgs(), Open: open}
 }
 
 // version is the version of the service's API. The emulator supports it too.
@@ -59,13 +59,15 @@ type container struct {
 	ad                      bool
 	given                   bool   // the account's key is configured
 	way                     string // the authentication method
+	login                   azure.Options
 	session                 *azure.Session
 	manager, storage        string // the resources of tokens
 	subscription, group     string
 	client                  *rest.Client
 
 	mu      sync.Mutex
-	signing []byte // the account's key; nil until it is known
+	signing []byte            // the account's key; nil until it is known
+	leases  map[string]string // the IDs of the leases that this process holds, by blob
 }
 
 func open(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backend, error) {
@@ -106,7 +108,7 @@ func open(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backe
 	if err := a.Err(); err != nil {
 		return nil, err
 	}
-	b.way = o.Way()
+	b.way, b.login = o.Way(), o
 	b.manager, b.storage = cloud.Manager, "https://storage.azure.com"
 	b.base = "https://" + b.account + ".blob." + cloud.Storage + "/" + b.container
 	name := fmt.Sprintf("azurerm %+v\x00%s\x00%v", o, s.Dir, s.Env)
@@ -254,8 +256,32 @@ func (b *container) Delete(ctx context.Context, workspace string) error {
 	return backend.DeleteBlobs(ctx, o)
 }
 
+// hold records the lease that this process holds on a blob; "" means none.
+func (b *container) hold(name, lease string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.leases == nil {
+		b.leases = map[string]string{}
+	}
+	if b.leases[name] = lease; lease == "" {
+		delete(b.leases, name)
+	}
+}
+
+// held returns the lease that this process holds on a blob, or "".
+func (b *container) held(name string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.leases[name]
+}
+
+// delete deletes a blob. A lease of this process ends with its blob.
 func (b *container) delete(ctx context.Context, name string) error {
-	resp, err := b.send(ctx, "DELETE", name, nil, http.Header{"X-Ms-Delete-Snapshots": {"include"}}, nil)
+	h := http.Header{"X-Ms-Delete-Snapshots": {"include"}}
+	if lease := b.held(name); lease != "" {
+		h.Set("X-Ms-Lease-Id", lease)
+	}
+	resp, err := b.send(ctx, "DELETE", name, nil, h, nil)
 	if err == nil && resp.Status != http.StatusAccepted && (resp.Status != http.StatusNotFound || resp.Header.Get("X-Ms-Error-Code") == "ContainerNotFound") {
 		err = b.refused("", "Storage Blob Data Contributor", resp)
 	}
@@ -284,17 +310,25 @@ func (b *container) send(ctx context.Context, method, name string, q url.Values,
 
 func (b *container) do(ctx context.Context, r rest.Request) (*rest.Response, error) {
 	resp, err := b.client.Do(ctx, r)
+	if err = b.explain(err); err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// explain returns the error of a request without a response, for the user.
+func (b *container) explain(err error) error {
 	var e *backend.Error
 	var token *azure.TokenError
 	switch {
 	case err == nil:
-		return resp, nil
+		return nil
 	case errors.As(err, &e):
-		return nil, e
+		return e
 	case errors.As(err, &token):
-		return nil, b.loggedOut(token)
+		return b.loggedOut(token)
 	}
-	return nil, &backend.Error{Argument: "storage_account_name", Answer: diag.Reason(err), Advice: rest.Reach(err, "SSL_CERT_FILE", "Check the name of the account and the credentials, and that the service can be reached from here, through its proxy if there is one."), Err: err}
+	return &backend.Error{Argument: "storage_account_name", Answer: diag.Reason(err), Advice: rest.Reach(err, "SSL_CERT_FILE", "Check the name of the account and the credentials, and that the service can be reached from here, through its proxy if there is one."), Err: err}
 }
 
 // loggedOut returns the error of credentials that return no token.
@@ -363,22 +397,14 @@ func (b *container) Check(ctx context.Context, _ string, report func(backend.Fin
 	backend.CheckClock(b.client, report)
 }
 
-// checkVersioning writes a blob next to the state. The response contains a version if the
-// account keeps versions.
+// checkVersioning reports whether older states can be restored.
 func (b *container) checkVersioning(ctx context.Context, report func(backend.Finding)) {
 	const what = "versioning"
 	if b.snapshot {
 		report(backend.Finding{What: what, OK: true, Detail: "a snapshot is made before each write"})
 		return
 	}
-	o, name := &object{b, b.key}, "doctor/"+store.NewID()
-	resp, err := o.put(ctx, o.beside()+name, backend.Bytes([]byte("probe")), http.Header{})
-	if err == nil && resp.Status != http.StatusCreated {
-		err = b.refused("", "Storage Blob Data Contributor", resp)
-	}
-	if err == nil {
-		err = o.DeleteBlob(context.WithoutCancel(ctx), name)
-	}
+	resp, err := b.probe(ctx)
 	if err != nil {
 		report(backend.Failed(what, err))
 		return

@@ -191,3 +191,39 @@ func TestNamelessLease(t *testing.T) {
 		})
 	}
 }
+
+// A state is deleted while its lock is held, and unlocking is no error then. The lock of another
+// process is respected.
+func TestDeleteLocked(t *testing.T) {
+	for name, start := range map[string]func(*testing.T) *servers.AzureServer{
+		"emulator": func(t *testing.T) *servers.AzureServer { return servers.Azure(t) },
+		"stand-in": func(t *testing.T) *servers.AzureServer { return servers.Blobs(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := place(t, start(t), "deleted")
+			o, other := open0(t, p, ""), open0(t, p, "")
+			id, err := o.Lock(ctx, store.LockInfo{Who: "me"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := other.b.Delete(ctx, ""); err == nil {
+				t.Error("a state that another process has locked was deleted")
+			}
+			if err := o.b.Delete(ctx, ""); err != nil {
+				t.Fatal(err)
+			}
+			if err := o.Unlock(ctx, id); err != nil {
+				t.Error(err)
+			}
+			if err := o.Unlock(ctx, id); err == nil {
+				t.Error("a lock that is not held was released")
+			}
+			if id, err = o.Lock(ctx, store.LockInfo{Who: "me"}); err != nil {
+				t.Fatal(err)
+			}
+			if err := o.Unlock(ctx, id); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

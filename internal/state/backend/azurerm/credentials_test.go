@@ -62,6 +62,8 @@ func TestWaysToLogIn(t *testing.T) {
 		switch {
 		case r.URL.Path == "/github" && r.Method == "GET" && r.Header.Get("Authorization") == "Bearer planted-request" && q.Get("audience") == "api://AzureADTokenExchange":
 			fmt.Fprint(w, `{"value":"planted-assertion"}`)
+		case r.URL.Path == "/own" && r.Method == "GET" && r.Header.Get("Authorization") == "Bearer planted-request" && q.Get("audience") == "api://ours" && len(q["audience"]) == 1:
+			fmt.Fprint(w, `{"value":"planted-assertion"}`)
 		case r.URL.Path == "/ado" && r.Method == "POST" && r.Header.Get("Authorization") == "Bearer planted-request" && q.Get("serviceConnectionId") == "conn" && q.Get("api-version") != "":
 			fmt.Fprint(w, `{"oidcToken":"planted-assertion"}`)
 		case r.URL.Path == "/app" && r.Header.Get("X-Identity-Header") == "planted-header" && q.Get("resource") == "https://storage.azure.com" && q.Get("client_id") == "user-assigned",
@@ -104,6 +106,7 @@ func TestWaysToLogIn(t *testing.T) {
 		"OIDC token file of the environment": {nil, "ARM_USE_OIDC=true ARM_OIDC_TOKEN_FILE_PATH=token", true},
 		"GitHub":                             {map[string]cty.Value{"use_oidc": cty.True}, "ACTIONS_ID_TOKEN_REQUEST_URL={CI}/github ACTIONS_ID_TOKEN_REQUEST_TOKEN=planted-request", true},
 		"request by arguments":               {map[string]cty.Value{"use_oidc": cty.True, "oidc_request_url": text("{CI}/github"), "oidc_request_token": text("planted-request")}, "", true},
+		"request with an audience":           {map[string]cty.Value{"use_oidc": cty.True, "oidc_request_url": text("{CI}/own?audience=api%3A%2F%2Fours"), "oidc_request_token": text("planted-request")}, "", true},
 		"request by variables":               {nil, "ARM_USE_OIDC=true ARM_OIDC_REQUEST_URL={CI}/github ARM_OIDC_REQUEST_TOKEN=planted-request", true},
 		"Azure DevOps":                       {map[string]cty.Value{"use_oidc": cty.True, "ado_service_connection_id": text("conn")}, "SYSTEM_OIDCREQUESTURI={CI}/ado SYSTEM_ACCESSTOKEN=planted-request", true},
 		"Azure DevOps by variables":          {nil, "ARM_USE_OIDC=true AZURESUBSCRIPTION_SERVICE_CONNECTION_ID=conn SYSTEM_OIDCREQUESTURI={CI}/ado SYSTEM_ACCESSTOKEN=planted-request", true},

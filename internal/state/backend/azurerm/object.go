@@ -284,6 +284,7 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 		o.giveBack(ctx, info.ID)
 		return "", err
 	}
+	o.b.hold(o.name, info.ID)
 	return info.ID, nil
 }
 
@@ -299,6 +300,11 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 	p, err := o.properties(ctx)
 	if err != nil {
 		return err
+	}
+	if o.b.held(o.name) == id {
+		if o.b.hold(o.name, ""); p == nil { // the lease has ended with the blob
+			return nil
+		}
 	}
 	var h *store.LockInfo
 	if p != nil {

@@ -127,6 +127,8 @@ func (s *BlobServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusCreated)
 	case blobs == nil:
 		blobFail(w, http.StatusNotFound, "ContainerNotFound")
+	case name == "" && q.Get("restype") == "container" && q.Get("comp") == "" && r.Method == "GET": // its properties
+		w.WriteHeader(http.StatusOK)
 	case name == "" && q.Get("comp") == "list":
 		s.list(w, blobs, q.Get("prefix"))
 	case name == "":
