@@ -332,6 +332,14 @@ func (s *Session) openUnit(ctx context.Context, path string) (*Unit, diag.List) 
 		Host:    estates.Host{Plugins: plugins, Backends: u.dir.Backends(), Texts: u.dir.Set},
 	}
 	u.env = o.UnitEnv(root)
+	for _, name := range s.Index.File(path).Searched { // a file that appears in a parent directory changes the unit
+		for at := filepath.Dir(root); ; at = filepath.Dir(at) {
+			u.reading.note(filepath.Join(at, name))
+			if s.Files.Exists(filepath.Join(at, name)) || filepath.Dir(at) == at {
+				break
+			}
+		}
+	}
 	var ds diag.List
 	u.estate, u.unit, ds = estates.OpenUnit(ctx, o, path, "")
 	return u, ds
