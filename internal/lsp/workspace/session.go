@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -323,8 +324,15 @@ func (s *Session) openUnit(ctx context.Context, path string) (*Unit, diag.List) 
 		return u, nil
 	}
 	plugins = plugins.In(u.dir)
+	unsaved := &stacks.Overlay{} // documents that do not exist on disk
+	for _, b := range s.Files.Open() {
+		if _, err := os.Stat(b.Path); err != nil {
+			u.reading.note(b.Path)
+			unsaved.Replace(b.Path, b.Text.Bytes)
+		}
+	}
 	o := estates.Options{
-		Discovery: discovery.Settings{Root: root, Whole: true, Overlay: &stacks.Overlay{}},
+		Discovery: discovery.Settings{Root: root, Whole: true, Overlay: unsaved},
 		Request:   unit.Request{Command: "plan", Args: []string{"plan"}},
 		Machine:   unit.Machine{Environ: u.dir.Env, Run: sys.SkipPrograms, Now: u.dir.Now, Home: u.dir.HomeOrError},
 		Who:       s.who, Checking: true, Tolerant: true, Redactor: u.redactor,
