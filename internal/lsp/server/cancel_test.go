@@ -93,19 +93,24 @@ func TestCanceledRequestsStop(t *testing.T) {
 		t.Fatal(a.Error)
 	}
 	whole := time.Since(from)
-	send(0, "textDocument/didChange", map[string]any{"textDocument": map[string]any{"uri": file["uri"], "version": 2}, "contentChanges": []any{map[string]any{"text": string(text) + "\n# changed\n"}}})
-	from = time.Now()
-	send(3, "textDocument/diagnostic", map[string]any{"textDocument": file})
-	time.Sleep(whole / 10)
-	send(0, "$/cancelRequest", map[string]any{"id": 3})
-	a := receive(3)
-	stopped := time.Since(from)
-	t.Logf("the whole takes %s, the canceled request stopped after %s", whole.Round(time.Millisecond), stopped.Round(time.Millisecond))
-	if a.Error == nil || a.Error.Code != codeCanceled {
-		t.Errorf("the answer of the canceled request is %v", a.Error)
+	fastest := whole
+	for i := range 3 { // on a busy machine, the notification may wait for the processor
+		send(0, "textDocument/didChange", map[string]any{"textDocument": map[string]any{"uri": file["uri"], "version": 2 + i}, "contentChanges": []any{map[string]any{"text": fmt.Sprintf("%s\n# changed %d\n", text, i)}}})
+		from = time.Now()
+		send(3+i, "textDocument/diagnostic", map[string]any{"textDocument": file})
+		time.Sleep(whole / 10)
+		send(0, "$/cancelRequest", map[string]any{"id": 3 + i})
+		a := receive(3 + i)
+		if a.Error == nil || a.Error.Code != codeCanceled {
+			t.Errorf("the answer of the canceled request is %v", a.Error)
+		}
+		if fastest = min(fastest, time.Since(from)); fastest < whole*2/3 {
+			break
+		}
 	}
-	if stopped > whole*2/3 {
-		t.Errorf("the canceled request stops after %s, and the whole takes %s", stopped, whole)
+	t.Logf("the whole takes %s, the canceled request stopped after %s", whole.Round(time.Millisecond), fastest.Round(time.Millisecond))
+	if fastest > whole*2/3 {
+		t.Errorf("the canceled request stops after %s, and the whole takes %s", fastest, whole)
 	}
 	_ = ch.Close()
 	<-done

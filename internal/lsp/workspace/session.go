@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -328,8 +329,15 @@ func (s *Session) openUnit(ctx context.Context, path string) (*Unit, diag.List) 
 		return u, nil
 	}
 	plugins = plugins.In(u.dir)
+	unsaved := &stacks.Overlay{} // documents that do not exist on disk
+	for _, b := range s.Files.Open() {
+		if _, err := os.Stat(b.Path); err != nil {
+			u.reading.note(b.Path)
+			unsaved.Replace(b.Path, b.Text.Bytes)
+		}
+	}
 	o := estates.Options{
-		Discovery: discovery.Settings{Root: root, Whole: true, Overlay: &stacks.Overlay{}},
+		Discovery: discovery.Settings{Root: root, Whole: true, Overlay: unsaved},
 		Request:   unit.Request{Command: "plan", Args: []string{"plan"}},
 		Machine:   unit.Machine{Environ: u.dir.Env, Run: s.trust.runner(u.reading), Now: u.dir.Now, Home: u.dir.HomeOrError},
 		Who:       s.who, Checking: true, Tolerant: true, Redactor: u.redactor,
@@ -337,6 +345,14 @@ func (s *Session) openUnit(ctx context.Context, path string) (*Unit, diag.List) 
 		Host:    estates.Host{Plugins: plugins, Backends: u.dir.Backends(), Texts: u.dir.Set},
 	}
 	u.env = o.UnitEnv(root)
+	for _, name := range s.Index.File(path).Searched { // a file that appears in a parent directory changes the unit
+		for at := filepath.Dir(root); ; at = filepath.Dir(at) {
+			u.reading.note(filepath.Join(at, name))
+			if s.Files.Exists(filepath.Join(at, name)) || filepath.Dir(at) == at {
+				break
+			}
+		}
+	}
 	var ds diag.List
 	u.estate, u.unit, ds = estates.OpenUnit(ctx, o, path, "")
 	return u, ds
