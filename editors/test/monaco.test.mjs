@@ -2,8 +2,9 @@
 // for pictures of each step.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -53,12 +54,18 @@ async function serve(t, dir, theme) {
 }
 
 // open opens a page in the browser and returns the function that sends commands to it.
-async function open(t, dir, url) {
-  const child = spawn(browser, ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars", "--window-size=1000,640", "--remote-debugging-port=0", `--user-data-dir=${path.join(dir, "profile")}`, url], { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, HOME: dir } });
+async function open(t, url) {
+  const profile = mkdtempSync(path.join(tmpdir(), "terrace-browser-"));
+  const child = spawn(browser, ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars", "--window-size=1000,640", "--remote-debugging-port=0", `--user-data-dir=${profile}`, url], { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, HOME: profile } });
   t.after(async () => {
     const ended = new Promise((r) => child.on("exit", r));
-    child.kill();
+    child.kill("SIGKILL");
     await ended;
+    try {
+      rmSync(profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+    } catch {
+      // A process of the browser may still write. The directory is temporary.
+    }
   });
   const endpoint = await new Promise((resolve, reject) => {
     let all = "";
@@ -100,7 +107,7 @@ async function open(t, dir, url) {
 for (const theme of ["vs", "vs-dark"]) {
   test(`Monaco, ${theme}`, { skip }, async (t) => {
     const dir = workspace(t);
-    const page = await open(t, dir, await serve(t, dir, theme));
+    const page = await open(t, await serve(t, dir, theme));
     const step = async (name) => {
       const got = await page.evaluate(`window.steps.${name}()`);
       if (process.env.MONACO_PICTURES) {
