@@ -82,6 +82,7 @@ func (c *collector) decode(o Options) diag.List {
 		ds = append(ds, obj.ds...)
 		c.m.store(obj.out)
 	}
+	ds = append(ds, c.tf.notInOpenTofu(c.m)...)
 	return append(ds, c.m.duplicateImports()...).Sort()
 }
 
@@ -121,6 +122,8 @@ func (c *collector) add(typ string, p part) {
 		c.addStatement(p, typ)
 	case "check":
 		c.addCheck(p)
+	case "action":
+		c.ds = append(c.ds, unsupported(p, "Unsupported action block", noAction)...)
 	case "resource", "data", "ephemeral":
 		c.addObject(p, objectKey{typ, p.labels[0], p.labels[1]})
 	default:

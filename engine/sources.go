@@ -5,10 +5,13 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lang/funcs"
 	"github.com/terrace-iac/terrace/internal/provider/builtin"
@@ -100,12 +103,30 @@ func (s sources) Factory(a addr.Provider) (provider.Factory, diag.List) {
 // plain returns the factory of a provider before Decorate.
 func (s sources) plain(a addr.Provider) (provider.Factory, diag.List) {
 	if a.IsBuiltIn() {
-		return builtin.Factory(s.e.o.ReadState.builtin()), nil
+		return builtin.Factory(s.e.o.ReadState.builtin(), s.e.storesData()), nil
 	}
 	if s.e.o.Providers == nil {
 		return nil, diag.Errorf(diag.CodeProviderNotInstalled, nil, "Required plugins are not installed", "The provider %s is needed, but none is installed. Run \"terrace init\" to install all providers that configuration requires.", a)
 	}
 	return s.e.o.Providers.Factory(a)
+}
+
+// storesData reports whether a terraform_data block in the configuration has a store block.
+func (e *Engine) storesData() bool {
+	blocks := &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "store"}, {Type: "dynamic", LabelNames: []string{"type"}}}}
+	found := false
+	e.tree.Walk(func(n *config.Node) {
+		for a, r := range n.Config.Resources {
+			if found || a.Mode != addr.Managed || a.Type != "terraform_data" {
+				continue
+			}
+			content, _, _ := r.Body.PartialContent(blocks)
+			found = content != nil && slices.ContainsFunc(content.Blocks, func(b *hcl.Block) bool {
+				return b.Type == "store" || b.Labels[0] == "store"
+			})
+		}
+	})
+	return found
 }
 
 // Program describes the executable of a provider. The built-in provider belongs to its engine
