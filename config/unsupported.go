@@ -27,7 +27,7 @@ func (t *terraformParts) notInOpenTofu(m *Module) (ds diag.List) {
 	}
 	declared := t.compatible[0].Range
 	warn := func(at source.Range, what string) {
-		ds = append(ds, warnAt(diag.CodeConfigNotInOpenTofu, at, "Not available in OpenTofu",
+		ds = append(ds, warnAt(diag.CodeConfigNotInOpentofu, at, "Not available in OpenTofu",
 			"The language block declares that this module is compatible with OpenTofu, which rejects %s. Terraform and Terrace accept it. Remove the argument, or the opentofu constraint in compatible_with.", what).
 			Note(&declared, "declared here")...)
 	}

@@ -168,7 +168,7 @@ const (
 	CodeConfigMissingBase                = "config/missing-base"
 	CodeConfigMovedKinds                 = "config/moved-kinds"
 	CodeConfigNoAssert                   = "config/no-assert"
-	CodeConfigNotInOpenTofu              = "config/not-in-opentofu"
+	CodeConfigNotInOpentofu              = "config/not-in-opentofu"
 	CodeConfigOutputPostcondition        = "config/output-postcondition"
 	CodeConfigPassedProviders            = "config/passed-providers"
 	CodeConfigProviderForEach            = "config/provider-for-each"

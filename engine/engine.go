@@ -295,7 +295,7 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 		return &plan.Plan{Mode: o.Mode, PrevRun: prev, Prior: prev, Errored: true, Refused: true, Workspace: e.o.Workspace}, ds
 	}
 	p, more := planner.Make(planning, planner.Input{
-		Options: o.Options, Readings: o.Readings, Eval: in, Providers: e.providers(), Validated: valid.Has, State: prev,
+		Options: o.Options, Readings: o.Readings, IgnorePreventDestroy: o.IgnorePreventDestroy, Eval: in, Providers: e.providers(), Validated: valid.Has, State: prev,
 		KeepHosts: e.getenv("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0",
 	})
 	ds = append(ds, more...)

@@ -371,7 +371,7 @@ func (f *fileRun) cleanup(ctx context.Context) {
 			c.Left, c.Kept = st.now, true
 			continue
 		}
-		p, ds := s.e.Plan(ctx, st.now, engine.PlanOptions{Options: plan.Options{Mode: plan.Destroy}, Variables: s.given})
+		p, ds := s.e.Plan(ctx, st.now, engine.PlanOptions{Options: plan.Options{Mode: plan.Destroy}, Variables: s.given, IgnorePreventDestroy: true})
 		c.Diags = ds
 		if !ds.HasErrors() {
 			got, more := s.e.Apply(ctx, p, engine.ApplyOptions{Variables: s.given, State: st.manager()})
