@@ -39,6 +39,7 @@ type Console struct {
 // Console returns a console, which is usable only if there are no errors. The caller must close
 // it.
 func (e *Engine) Console(ctx context.Context, o ConsoleOptions) (*Console, diag.List) {
+	e.ExpectStates(o.State)
 	vars, ds := e.inputsOrUnknown(o.Variables)
 	if ds.HasErrors() {
 		return nil, ds

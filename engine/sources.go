@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -18,6 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/provider/manager"
 	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty/function"
 )
 
@@ -111,10 +114,44 @@ func (s sources) plain(a addr.Provider) (provider.Factory, diag.List) {
 	return s.e.o.Providers.Factory(a)
 }
 
-// storesData reports whether a terraform_data block in the configuration has a store block.
+// ExpectStates prepares the engine for states that contain objects with the store block of
+// terraform_data, which the built-in provider only has if it is used. Methods with a state call it; a
+// caller that decodes states with the schemas of an engine calls it before it reads schemas.
+func (e *Engine) ExpectStates(states ...*state.State) {
+	for _, s := range states {
+		if s == nil || e.stores.Load() {
+			continue
+		}
+		for _, r := range s.Resources {
+			if r.Addr.Resource.Mode != addr.Managed || r.Addr.Resource.Type != "terraform_data" {
+				continue
+			}
+			for _, i := range r.Instances {
+				e.stores.Store(e.stores.Load() || hasStore(i.Current))
+				for _, o := range i.Deposed {
+					e.stores.Store(e.stores.Load() || hasStore(o))
+				}
+			}
+		}
+	}
+}
+
+// hasStore reports whether the stored attributes of an object contain a store block.
+func hasStore(o *state.Object) bool {
+	if o == nil || !bytes.Contains(o.JSON, []byte(`"store":{`)) {
+		return false
+	}
+	var attrs struct {
+		Store json.RawMessage `json:"store"`
+	}
+	return json.Unmarshal(o.JSON, &attrs) == nil && len(attrs.Store) > 0
+}
+
+// storesData reports whether the configuration or an expected state has a terraform_data with a store
+// block.
 func (e *Engine) storesData() bool {
 	blocks := &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "store"}, {Type: "dynamic", LabelNames: []string{"type"}}}}
-	found := false
+	found := e.stores.Load()
 	e.tree.Walk(func(n *config.Node) {
 		for a, r := range n.Config.Resources {
 			if found || a.Mode != addr.Managed || a.Type != "terraform_data" {

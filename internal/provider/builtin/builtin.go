@@ -51,8 +51,8 @@ var _ provider.Provider = (*Provider)(nil)
 func New(read ReadState) *Provider { return &Provider{read: read} }
 
 // Factory returns a factory of instances that read states with read. If store is set, terraform_data
-// has the store block. It is only set for configurations that use the block, because OpenTofu cannot
-// show a state with an attribute that it does not know.
+// has the store block. It is only set if the configuration or a state uses the block, because OpenTofu
+// cannot show a state with an attribute that it does not know.
 func Factory(read ReadState, store bool) provider.Factory {
 	return func(context.Context) (provider.Provider, diag.List) {
 		return &Provider{read: read, store: store}, nil

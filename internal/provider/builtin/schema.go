@@ -46,7 +46,7 @@ func dataBlock(store bool) *schema.Block {
 		"triggers_replace": {Type: cty.DynamicPseudoType, Optional: true},
 	}}
 	if store {
-		b.Blocks = map[string]*schema.NestedBlock{"store": {Nesting: schema.Single, Block: &schema.Block{Attributes: map[string]*schema.Attribute{
+		b.Blocks = map[string]*schema.NestedBlock{"store": {Nesting: schema.Single, OmitNull: true, Block: &schema.Block{Attributes: map[string]*schema.Attribute{
 			"input":            {Type: cty.DynamicPseudoType, Optional: true, WriteOnly: true},
 			"output":           {Type: cty.DynamicPseudoType, Computed: true},
 			"replace":          {Type: cty.Bool, Optional: true},
