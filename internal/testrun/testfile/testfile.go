@@ -219,7 +219,7 @@ func Parse(name string, text []byte, set *source.Set) (*File, diag.List) {
 			v, ds := config.DecodeVariable(b, layer)
 			p.ds = append(p.ds, ds...)
 			if have := out.Declared[v.Name]; have != nil {
-				p.errorf(diag.CodeTestFile, b.DefRange, "Duplicate variable declaration", "The variable %q is already declared at %s.", v.Name, have.At)
+				p.errorf(diag.CodeTestFile, b.DefRange, "Multiple \"variable\" blocks", "The variable %q is already declared at %s.", v.Name, have.At)
 				continue
 			}
 			out.Declared[v.Name] = v
