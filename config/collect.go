@@ -82,6 +82,7 @@ func (c *collector) decode(o Options) diag.List {
 		ds = append(ds, obj.ds...)
 		c.m.store(obj.out)
 	}
+	ds = append(ds, c.tf.notInOpenTofu(c.m)...)
 	return append(ds, c.m.duplicateImports()...).Sort()
 }
 
@@ -124,6 +125,8 @@ func (c *collector) add(typ string, p part) {
 	case "symbols":
 		c.ds = append(c.ds, errorAt(diag.CodeConfigExperiment, p.head, "Unsupported experiment",
 			"Symbol libraries are an experiment of OpenTofu 1.13, which Terrace does not have. Declare the values and functions in locals, or in a module.")...)
+	case "action":
+		c.ds = append(c.ds, unsupported(p, "Unsupported action block", noAction)...)
 	case "resource", "data", "ephemeral":
 		c.addObject(p, objectKey{typ, p.labels[0], p.labels[1]})
 	default:

@@ -117,9 +117,12 @@ type RequiredProvider struct {
 	SourceAt source.Range  // of Source
 	Version  []Constraint  // empty if not given
 	Aliases  []ProviderRef // configuration_aliases
-	At       source.Range
-	Layer    *source.Layer     // role of the file that contains the entry
-	Replaced *RequiredProvider // the entry that this one replaced; nil if there is none
+	// SourceExpr and VersionExpr are arguments with references, such as var.aws_version. Source and
+	// Version are empty until Module.ResolveProviders evaluates them. They are nil for constants.
+	SourceExpr, VersionExpr hcl.Expression
+	At                      source.Range
+	Layer                   *source.Layer     // role of the file that contains the entry
+	Replaced                *RequiredProvider // the entry that this one replaced; nil if there is none
 }
 
 // A Constraint is a version constraint as written.
@@ -208,6 +211,8 @@ type Local struct {
 type Output struct {
 	Name          string
 	Value         *Setting
+	Type          cty.Type           // constraint, possibly with optional attributes; any without a type argument
+	Defaults      *typeexpr.Defaults // defaults of optional attributes in Type; nil means none
 	Description   string
 	Sensitive     bool
 	Ephemeral     bool

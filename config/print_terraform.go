@@ -83,7 +83,7 @@ func (p *printer) required() *outBlock {
 	}
 	slices.SortFunc(all, func(a, b *RequiredProvider) int { return cmp.Compare(a.Name, b.Name) })
 	for _, rp := range all {
-		b.body.items = append(b.body.items, outItem{set: rp.setting(), sure: true, native: rp.native(), json: rp.object()})
+		b.body.items = append(b.body.items, outItem{set: rp.setting(), sure: true, native: rp.native(p), json: rp.object(p)})
 	}
 	return b
 }
@@ -97,12 +97,16 @@ func (rp *RequiredProvider) setting() *Setting {
 }
 
 // object returns an entry of required_providers in JSON.
-func (rp *RequiredProvider) object() string {
+func (rp *RequiredProvider) object(p *printer) string {
 	var parts []string
-	if !rp.Source.IsZero() {
+	if x := rp.SourceExpr; x != nil {
+		parts = append(parts, `"source": `+p.jsonText(argument(x), template, true))
+	} else if !rp.Source.IsZero() {
 		parts = append(parts, `"source": `+jsonString(rp.Source.Display()))
 	}
-	if len(rp.Version) > 0 {
+	if x := rp.VersionExpr; x != nil {
+		parts = append(parts, `"version": `+p.jsonText(argument(x), template, true))
+	} else if len(rp.Version) > 0 {
 		parts = append(parts, `"version": `+jsonString(rp.Version[0].Text))
 	}
 	if len(rp.Aliases) > 0 {
@@ -115,14 +119,26 @@ func (rp *RequiredProvider) object() string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
+// argument returns an expression as an attribute, whose text is that of the expression.
+func argument(x hcl.Expression) *hcl.Attribute {
+	at := x.Range()
+	start := at
+	start.End = start.Start
+	return &hcl.Attribute{Expr: x, Range: at, NameRange: start}
+}
+
 // native returns an entry of required_providers in native syntax.
-func (rp *RequiredProvider) native() string {
+func (rp *RequiredProvider) native(p *printer) string {
 	var b strings.Builder
 	b.WriteString("{\n")
-	if !rp.Source.IsZero() {
+	if x := rp.SourceExpr; x != nil {
+		fmt.Fprintf(&b, "source = %s\n", p.nativeText(argument(x), template))
+	} else if !rp.Source.IsZero() {
 		fmt.Fprintf(&b, "source = %s\n", quotedTemplate(rp.Source.Display()))
 	}
-	if len(rp.Version) > 0 {
+	if x := rp.VersionExpr; x != nil {
+		fmt.Fprintf(&b, "version = %s\n", p.nativeText(argument(x), template))
+	} else if len(rp.Version) > 0 {
 		fmt.Fprintf(&b, "version = %s\n", quotedTemplate(rp.Version[0].Text))
 	}
 	if len(rp.Aliases) > 0 {

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -49,6 +51,14 @@ func decodeRequiredProvider(a *hcl.Attribute) (*RequiredProvider, diag.List) {
 
 // set decodes one argument of an entry.
 func (rp *RequiredProvider) set(name string, at source.Range, x hcl.Expression) diag.List {
+	if (name == "version" || name == "source") && len(x.Variables()) > 0 {
+		if name == "version" {
+			rp.VersionExpr = x
+		} else {
+			rp.SourceExpr = x
+		}
+		return nil
+	}
 	switch name {
 	case "version":
 		text, ds := constString(&hcl.Attribute{Name: name, Expr: x})
@@ -62,18 +72,61 @@ func (rp *RequiredProvider) set(name string, at source.Range, x hcl.Expression) 
 		if ds.HasErrors() {
 			return ds
 		}
-		p, err := addr.ParseProvider(text)
-		if err != nil {
-			return errorAt(diag.CodeConfigProviderSource, x.Range(), "Invalid provider source", "%s", sentence(err))
-		}
-		rp.Source, rp.SourceAt = p, x.Range()
-		return nil
+		return rp.setSource(text, x.Range())
 	case "configuration_aliases":
 		return rp.setAliases(x)
 	default:
 		return errorAt(diag.CodeConfigRequiredProvider, at, "Invalid required_providers object",
 			"An entry of required_providers can hold only source, version and configuration_aliases; there is no argument named %q. Arguments of the provider itself go into a provider block.", name)
 	}
+}
+
+func (rp *RequiredProvider) setSource(text string, at source.Range) diag.List {
+	p, err := addr.ParseProvider(text)
+	if err != nil {
+		return errorAt(diag.CodeConfigProviderSource, at, "Invalid provider source", "%s", sentence(err))
+	}
+	rp.Source, rp.SourceAt = p, at
+	return nil
+}
+
+// ResolveProviders returns a copy of the module in which the entries of required_providers with
+// references have their values. It returns the module itself if there are none. value evaluates an
+// argument, whose name is "source" or "version", to a string. An argument that cannot be evaluated
+// counts as not given.
+func (m *Module) ResolveProviders(value func(provider, argument string, x hcl.Expression) (string, diag.List)) (*Module, diag.List) {
+	var out *Module
+	var ds diag.List
+	for _, name := range slices.Sorted(maps.Keys(m.RequiredProviders)) {
+		rp := m.RequiredProviders[name]
+		if rp.SourceExpr == nil && rp.VersionExpr == nil {
+			continue
+		}
+		if out == nil {
+			c := *m
+			out = &c
+			out.RequiredProviders = maps.Clone(m.RequiredProviders)
+		}
+		resolved := *rp
+		if x := rp.SourceExpr; x != nil {
+			text, more := value(name, "source", x)
+			if ds = append(ds, more...); !more.HasErrors() {
+				ds = append(ds, resolved.setSource(text, x.Range())...)
+			}
+		}
+		if x := rp.VersionExpr; x != nil {
+			text, more := value(name, "version", x)
+			if ds = append(ds, more...); !more.HasErrors() {
+				resolved.Version, more = constraint(text, x.Range())
+				ds = append(ds, more...)
+			}
+		}
+		out.RequiredProviders[name] = &resolved
+	}
+	if out == nil {
+		return m, nil
+	}
+	return out, append(ds, twoNames(out)...)
 }
 
 func (rp *RequiredProvider) setAliases(x hcl.Expression) diag.List {

@@ -87,6 +87,9 @@ func (r *Resource) decodeLifecycle(life *content, o *object) diag.List {
 	} else {
 		e.add(r.onlyEnabled(life))
 	}
+	for _, b := range life.blocks("action_trigger") {
+		e.add(unsupported(b[0], "Unsupported action_trigger block", noAction))
+	}
 	self := func(t hcl.Traversal) bool { return refersTo(t, r.Addr) }
 	r.Pre = keep[[]*Rule](e)(life.rules("precondition", self, o.key.label()))
 	r.Post = keep[[]*Rule](e)(life.rules("postcondition", self, o.key.label()))

@@ -79,7 +79,7 @@ var kinds = sync.OnceValue(func() *kindTable {
 	t.resourceLife = newKind("lifecycle", A{
 		"create_before_destroy": replaces, "prevent_destroy": replaces, "destroy": replaces,
 		"ignore_changes": replaces, "replace_triggered_by": replaces, "enabled": replaces,
-	}, conditions(B{}))
+	}, conditions(B{"action_trigger": {rule: replaces}}))
 	t.callLife = newKind("lifecycle", A{"enabled": replaces}, nil)
 	t.remLife = newKind("lifecycle", A{"destroy": replaces}, nil)
 
@@ -123,8 +123,8 @@ var kinds = sync.OnceValue(func() *kindTable {
 		"ephemeral": replaces, "nullable": replaces, "const": replaces, "deprecated": replaces,
 	}, B{"validation": {rule: forbidden}})
 	t.output = newKind("output", A{
-		"description": replaces, "value": replaces, "sensitive": replaces, "ephemeral": replaces,
-		"deprecated": replaces, "depends_on": forbidden,
+		"description": replaces, "type": replaces, "value": replaces, "sensitive": replaces,
+		"ephemeral": replaces, "deprecated": replaces, "depends_on": forbidden,
 	}, conditions(B{}))
 	t.provisioner = openKind("provisioner", A{"when": replaces, "on_failure": replaces},
 		B{"connection": {rule: replaces}, "lifecycle": {rule: reserved}, "_": {rule: escape}})
@@ -146,6 +146,7 @@ var kinds = sync.OnceValue(func() *kindTable {
 	}, B{
 		"backend":            {rule: replaces, labels: []string{"type"}},
 		"cloud":              {rule: replaces},
+		"state_store":        {rule: replaces, labels: []string{"type"}},
 		"required_providers": {rule: replaces},
 		"provider_meta":      {rule: replaces, labels: []string{"provider"}},
 		"encryption":         {rule: replaces},
@@ -189,6 +190,6 @@ var atTop = sync.OnceValue(func() *kind {
 		"moved": {}, "import": {}, "removed": {}, "symbols": {labels: one},
 		"provider": {labels: one}, "variable": {labels: one}, "output": {labels: one},
 		"module": {labels: one}, "check": {labels: one},
-		"resource": {labels: two}, "data": {labels: two}, "ephemeral": {labels: two},
+		"resource": {labels: two}, "data": {labels: two}, "ephemeral": {labels: two}, "action": {labels: two},
 	})
 })

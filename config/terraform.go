@@ -45,6 +45,9 @@ func (t *terraformParts) add(p part) diag.List {
 			again = true
 		}
 	}
+	for _, b := range c.blocks("state_store") {
+		ds = append(ds, unsupported(b[0], "Unsupported state_store block", "Terrace does not store states in providers. Use a backend block.")...)
+	}
 	for i, b := range c.blocks("encryption") {
 		ds = append(ds, t.addEncryption(b[0], i > 0)...)
 	}
@@ -297,6 +300,9 @@ func twoNames(m *Module) (ds diag.List) {
 	first := map[addr.Provider]*RequiredProvider{}
 	for _, name := range slices.Sorted(maps.Keys(m.RequiredProviders)) {
 		rp := m.RequiredProviders[name]
+		if rp.SourceExpr != nil && rp.Source.IsZero() {
+			continue // not evaluated yet
+		}
 		source := m.Source(name)
 		if have := first[source]; have != nil {
 			ds = append(ds, warnAt(diag.CodeConfigDuplicateRequiredProvider, rp.At, "Duplicate required provider",
@@ -312,7 +318,7 @@ func twoNames(m *Module) (ds diag.List) {
 // lostSource warns if an override of an entry omits the source. The entry is replaced as a
 // whole, which is easily overlooked.
 func lostSource(rp, have *RequiredProvider) diag.List {
-	if have.Source.IsZero() || !rp.Source.IsZero() || have.Source == addr.DefaultProvider(rp.Name) {
+	if have.Source.IsZero() || !rp.Source.IsZero() || rp.SourceExpr != nil || have.Source == addr.DefaultProvider(rp.Name) {
 		return nil
 	}
 	return warnAt(diag.CodeConfigLostProviderSource, rp.At, "Provider source lost by override",

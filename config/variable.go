@@ -44,6 +44,14 @@ func decodeVariable(o *object) (*Variable, diag.List) {
 	return v, e.ds
 }
 
+// DecodeVariable decodes a variable block outside of modules, such as in a test file.
+func DecodeVariable(b *hcl.Block, layer *source.Layer) (*Variable, diag.List) {
+	return decodeVariable(&object{
+		key:   objectKey{kind: "variable", a: b.Labels[0]},
+		parts: []part{{body: b.Body, layer: layer, head: b.DefRange, labels: b.Labels}},
+	})
+}
+
 func isTrue(b *bool) bool { return b != nil && *b }
 
 // deprecation decodes a deprecated argument, which must not be empty.
@@ -58,29 +66,37 @@ func deprecation(s *Setting) (string, diag.List) {
 
 // decodeType decodes the type constraint with the defaults of optional attributes.
 func (v *Variable) decodeType(x hcl.Expression) diag.List {
+	t, ds := decodeType(x)
+	if !ds.HasErrors() {
+		v.Type, v.Defaults, v.Literal = t.ty, t.defaults, t.ty.IsPrimitiveType()
+	}
+	return ds
+}
+
+// constraintType is a decoded type constraint.
+type constraintType struct {
+	ty       cty.Type
+	defaults *typeexpr.Defaults // of optional attributes; nil means none
+}
+
+// decodeType decodes the type argument of a variable or an output.
+func decodeType(x hcl.Expression) (constraintType, diag.List) {
 	inner, diags := native(x)
 	if diags.HasErrors() {
-		return diag.FromHCL(diags)
+		return constraintType{}, diag.FromHCL(diags)
 	}
 	if _, ok := unquoted(inner); ok {
-		return errorAt(diag.CodeConfigQuotedType, x.Range(), "Invalid quoted type constraints",
+		return constraintType{}, errorAt(diag.CodeConfigQuotedType, x.Range(), "Invalid quoted type constraints",
 			"A type constraint must not be in quotes. Remove the quotes, and write map(string) for \"map\" and list(string) for \"list\".")
 	}
-	v.Literal = false
 	switch hcl.ExprAsKeyword(inner) {
 	case "list":
-		v.Type = cty.List(cty.DynamicPseudoType)
-		return nil
+		return constraintType{ty: cty.List(cty.DynamicPseudoType)}, nil
 	case "map":
-		v.Type = cty.Map(cty.DynamicPseudoType)
-		return nil
+		return constraintType{ty: cty.Map(cty.DynamicPseudoType)}, nil
 	}
 	ty, defaults, diags := typeexpr.TypeConstraintWithDefaults(inner)
-	if diags.HasErrors() {
-		return diag.FromHCL(diags)
-	}
-	v.Type, v.Defaults, v.Literal = ty, defaults, ty.IsPrimitiveType()
-	return diag.FromHCL(diags)
+	return constraintType{ty, defaults}, diag.FromHCL(diags)
 }
 
 // decodeDefault converts the default to the type in force.
@@ -171,9 +187,15 @@ func (v *Variable) isReferredTo(t hcl.Traversal) bool {
 func decodeOutput(o *object) (*Output, diag.List) {
 	c, ds := kinds().output.merge(o.parts)
 	e := &errs{ds}
-	out := &Output{Name: o.key.a, At: c.head, Merged: mergedFrom(o.parts), Settings: c.args}
+	out := &Output{Name: o.key.a, At: c.head, Merged: mergedFrom(o.parts), Settings: c.args, Type: cty.DynamicPseudoType}
 	e.add(validName(out.Name, c.head, "output"))
 	out.Value = keep[*Setting](e)(c.required("value"))
+	if s := c.args["type"]; s != nil {
+		t, ds := decodeType(s.Expr)
+		if e.add(s.explain(ds)); !ds.HasErrors() {
+			out.Type, out.Defaults = t.ty, t.defaults
+		}
+	}
 	out.Description = keep[string](e)(c.args["description"].constString())
 	out.Sensitive = isTrue(keep[*bool](e)(c.args["sensitive"].constBool()))
 	out.Ephemeral = isTrue(keep[*bool](e)(c.args["ephemeral"].constBool()))

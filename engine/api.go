@@ -290,6 +290,9 @@ type PlanOptions struct {
 	Variables map[string]InputValue
 	// Readings are results of earlier plans that may replace reading an object again.
 	Readings plan.Readings
+	// IgnorePreventDestroy plans deletes that lifecycle.prevent_destroy forbids, for objects that were
+	// only created to be destroyed.
+	IgnorePreventDestroy bool
 	// Stop cancels planning when it is closed, like cancelling the context.
 	Stop <-chan struct{}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lang/eval"
 	"github.com/terrace-iac/terrace/internal/lang/funcs"
@@ -19,11 +20,14 @@ type ConsoleOptions struct {
 	State     *state.State          // nil means no state
 	// Plan makes a plan first. Expressions then have the values that an apply would produce.
 	Plan bool
-	// Fallback resolves references that the root module does not define; nil means none.
+	// Scope is the module instance in which expressions are evaluated; "" means the root module.
+	Scope addr.ModuleInstance
+	// Fallback resolves references that the root module does not define; nil means none. It is not
+	// used with a Scope.
 	Fallback func(ref hcl.Traversal) (v cty.Value, used int, ds diag.List, ok bool)
 }
 
-// A Console evaluates expressions in the scope of the root module. It changes nothing. It is
+// A Console evaluates expressions in the scope of a module instance. It changes nothing. It is
 // not safe for concurrent use.
 type Console struct {
 	e       *Engine
@@ -35,6 +39,7 @@ type Console struct {
 // Console returns a console, which is usable only if there are no errors. The caller must close
 // it.
 func (e *Engine) Console(ctx context.Context, o ConsoleOptions) (*Console, diag.List) {
+	e.ExpectStates(o.State)
 	vars, ds := e.inputsOrUnknown(o.Variables)
 	if ds.HasErrors() {
 		return nil, ds
@@ -49,13 +54,24 @@ func (e *Engine) Console(ctx context.Context, o ConsoleOptions) (*Console, diag.
 		Eval: in, Providers: e.providers(), State: o.State, Options: plan.Options{Time: now},
 		KeepHosts: e.getenv("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0",
 	}}
+	if !o.Plan && o.Scope != "" {
+		s, more := planner.NewSession(ctx, c.in, false, c.scope())
+		more = append(more, s.Close()...)
+		if more.HasErrors() {
+			return c, append(ds, more.Errors()...)
+		}
+	}
 	if o.Plan {
 		c.in.Eval.Functions = funcs.Table(funcs.Config{BaseDir: e.dir, ReadFile: e.o.ReadFile, Home: e.home, PlanTime: now, PureOnly: true, Console: true, TemplateDepth: e.templateDepth()})
 		var more diag.List
-		c.planned, more = planner.NewSession(ctx, c.in, true, o.Fallback)
+		c.planned, more = planner.NewSession(ctx, c.in, true, c.scope())
 		ds = append(ds, more...)
 	}
 	return c, ds
+}
+
+func (c *Console) scope() planner.Scope {
+	return planner.Scope{Module: c.o.Scope, Fallback: c.o.Fallback}
 }
 
 // Eval evaluates an expression. The result has its marks.
@@ -63,7 +79,7 @@ func (c *Console) Eval(ctx context.Context, x hcl.Expression) (cty.Value, diag.L
 	if c.planned != nil {
 		return c.planned.Eval(x)
 	}
-	s, ds := planner.NewSession(ctx, c.in, false, c.o.Fallback) // a new session, so that its messages are reported again
+	s, ds := planner.NewSession(ctx, c.in, false, c.scope()) // a new session, so that its messages are reported again
 	if ds.HasErrors() {
 		return cty.DynamicVal, ds
 	}
@@ -81,7 +97,11 @@ func (c *Console) Close() diag.List {
 
 // Names returns the beginnings of valid references, such as "var.name", for completion.
 func (c *Console) Names() []string {
-	m := c.e.tree.Root.Config
+	n := c.e.tree.Node(c.o.Scope)
+	if n == nil {
+		return nil
+	}
+	m := n.Config
 	out := []string{"path.cwd", "path.module", "path.root", "terraform.workspace"}
 	for name := range m.Variables {
 		out = append(out, "var."+name)

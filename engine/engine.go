@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -54,6 +55,8 @@ type Engine struct {
 
 	requiring sync.Once
 	required  map[addr.Provider][]config.Constraint // set by requiring
+
+	stores atomic.Bool // a state has an object with the store block of terraform_data
 
 	tables   sync.Mutex
 	planFns  map[string]function.Function
@@ -271,6 +274,7 @@ func (e *Engine) validation() validate.Input {
 // Plan compares the configuration with a state, which may be nil, and returns the necessary
 // changes. With errors the plan is marked as errored and cannot be applied.
 func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*plan.Plan, diag.List) {
+	e.ExpectStates(prev)
 	vars, ds := e.inputs(o.Variables)
 	if e.o.Provisioners != nil {
 		ds = append(ds, module.CheckProvisioners(e.tree, func(typ string) bool { return e.o.Provisioners.Schema(typ) != nil })...)
@@ -295,7 +299,7 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 		return &plan.Plan{Mode: o.Mode, PrevRun: prev, Prior: prev, Errored: true, Refused: true, Workspace: e.o.Workspace}, ds
 	}
 	p, more := planner.Make(planning, planner.Input{
-		Options: o.Options, Readings: o.Readings, Eval: in, Providers: e.providers(), Validated: valid.Has, State: prev,
+		Options: o.Options, Readings: o.Readings, IgnorePreventDestroy: o.IgnorePreventDestroy, Eval: in, Providers: e.providers(), Validated: valid.Has, State: prev,
 		KeepHosts: e.getenv("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0",
 	})
 	ds = append(ds, more...)
@@ -407,6 +411,7 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan, o ApplyOptions) (Apply
 	if p.Errored {
 		return ApplyResult{State: p.Prior}, diag.Errorf(diag.CodeCLIPlanErrors, nil, "Plan has errors", "The plan was not made to its end, since there were errors. Plan again.")
 	}
+	e.ExpectStates(p.PrevRun, p.Prior)
 	deferring := eval.DeferNothing
 	for _, d := range p.Deferred {
 		if len(d.Variables) > 0 {

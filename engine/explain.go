@@ -57,6 +57,7 @@ func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) 
 
 // explainer returns what explains values of the configuration, with the task that evaluates it.
 func (e *Engine) explainer(ctx context.Context, o ExplainOptions) (*origin.Explainer, *demand.Task, diag.List) {
+	e.ExpectStates(o.State)
 	vars, ds := e.inputsOrUnknown(o.Variables)
 	if ds.HasErrors() {
 		return nil, nil, ds

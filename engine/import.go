@@ -21,6 +21,7 @@ type ImportOptions struct {
 // Import adds an existing object to a state, which may be nil, without planning. It returns the
 // new state, which the caller must write. With errors the state is nil.
 func (e *Engine) Import(ctx context.Context, prev *state.State, o ImportOptions) (*state.State, diag.List) {
+	e.ExpectStates(prev)
 	vars, ds := e.inputs(o.Variables)
 	if ds.HasErrors() {
 		return nil, ds

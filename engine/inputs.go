@@ -9,6 +9,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/value"
+	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/lang/eval"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -40,6 +42,27 @@ func inputValue(v *config.Variable, in InputValue) (eval.Input, diag.List) {
 	if diags.HasErrors() {
 		out.Value = cty.DynamicVal
 		return out, diag.Errorf(diag.CodeEvalBadInput, &v.At, "Invalid value for input variable", "The value of the variable %q, given by %s, is not a valid expression: %s The variable's type makes its value an expression: strings need quotes, lists brackets and maps braces.", v.Name, out.From, diag.FromValues([]byte(*in.Text), diags)[0].Detail).Note(&v.At, "the variable is declared here")
+	}
+	return out, nil
+}
+
+// VariableValue returns the value of a variable that is declared outside of the configuration, such as
+// in a test file: the given value, converted by the declaration.
+func VariableValue(v *config.Variable, in InputValue) (cty.Value, diag.List) {
+	got, ds := inputValue(v, in)
+	if ds.HasErrors() {
+		return cty.DynamicVal, ds
+	}
+	val := got.Value
+	if v.Defaults != nil && !val.IsNull() {
+		val = value.WithDefaults(v.Defaults.Apply, val)
+	}
+	out, err := value.Convert(val, v.Type)
+	switch {
+	case err != nil:
+		return cty.DynamicVal, diag.Errorf(diag.CodeEvalBadInput, &v.At, "Invalid value for input variable", "The value of the variable %q is not suitable: %s.", v.Name, lang.ErrorText(err))
+	case !v.Nullable && out.IsKnown() && out.IsNull():
+		return cty.DynamicVal, diag.Errorf(diag.CodeEvalNullVariable, &v.At, "Required variable not set", "The variable %q may not be set to null.", v.Name)
 	}
 	return out, nil
 }

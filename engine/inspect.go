@@ -44,6 +44,7 @@ type Inspection struct {
 
 // Inspect returns an Inspection, or nil with errors. It computes values when they are needed.
 func (e *Engine) Inspect(ctx context.Context, o InspectOptions) (*Inspection, diag.List) {
+	e.ExpectStates(o.State)
 	vars, ds := e.inputs(o.Variables)
 	if ds.HasErrors() {
 		return nil, ds

@@ -1,20 +1,26 @@
 package engine
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lang/funcs"
 	"github.com/terrace-iac/terrace/internal/provider/builtin"
 	"github.com/terrace-iac/terrace/internal/provider/manager"
 	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty/function"
 )
 
@@ -100,12 +106,64 @@ func (s sources) Factory(a addr.Provider) (provider.Factory, diag.List) {
 // plain returns the factory of a provider before Decorate.
 func (s sources) plain(a addr.Provider) (provider.Factory, diag.List) {
 	if a.IsBuiltIn() {
-		return builtin.Factory(s.e.o.ReadState.builtin()), nil
+		return builtin.Factory(s.e.o.ReadState.builtin(), s.e.storesData()), nil
 	}
 	if s.e.o.Providers == nil {
 		return nil, diag.Errorf(diag.CodeProviderNotInstalled, nil, "Required plugins are not installed", "The provider %s is needed, but none is installed. Run \"terrace init\" to install all providers that configuration requires.", a)
 	}
 	return s.e.o.Providers.Factory(a)
+}
+
+// ExpectStates prepares the engine for states that contain objects with the store block of
+// terraform_data, which the built-in provider only has if it is used. Methods with a state call it; a
+// caller that decodes states with the schemas of an engine calls it before it reads schemas.
+func (e *Engine) ExpectStates(states ...*state.State) {
+	for _, s := range states {
+		if s == nil || e.stores.Load() {
+			continue
+		}
+		for _, r := range s.Resources {
+			if r.Addr.Resource.Mode != addr.Managed || r.Addr.Resource.Type != "terraform_data" {
+				continue
+			}
+			for _, i := range r.Instances {
+				e.stores.Store(e.stores.Load() || hasStore(i.Current))
+				for _, o := range i.Deposed {
+					e.stores.Store(e.stores.Load() || hasStore(o))
+				}
+			}
+		}
+	}
+}
+
+// hasStore reports whether the stored attributes of an object contain a store block.
+func hasStore(o *state.Object) bool {
+	if o == nil || !bytes.Contains(o.JSON, []byte(`"store":{`)) {
+		return false
+	}
+	var attrs struct {
+		Store json.RawMessage `json:"store"`
+	}
+	return json.Unmarshal(o.JSON, &attrs) == nil && len(attrs.Store) > 0
+}
+
+// storesData reports whether the configuration or an expected state has a terraform_data with a store
+// block.
+func (e *Engine) storesData() bool {
+	blocks := &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "store"}, {Type: "dynamic", LabelNames: []string{"type"}}}}
+	found := e.stores.Load()
+	e.tree.Walk(func(n *config.Node) {
+		for a, r := range n.Config.Resources {
+			if found || a.Mode != addr.Managed || a.Type != "terraform_data" {
+				continue
+			}
+			content, _, _ := r.Body.PartialContent(blocks)
+			found = content != nil && slices.ContainsFunc(content.Blocks, func(b *hcl.Block) bool {
+				return b.Type == "store" || b.Labels[0] == "store"
+			})
+		}
+	})
+	return found
 }
 
 // Program describes the executable of a provider. The built-in provider belongs to its engine

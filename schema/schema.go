@@ -153,6 +153,9 @@ type NestedBlock struct {
 	Nesting  Nesting
 	MinItems int
 	MaxItems int // 0 means no limit
+	// OmitNull omits the block from stored attributes if it is null, so that programs that do not know
+	// the block can read them.
+	OmitNull bool
 }
 
 // An Object contains an attribute's nested attributes.

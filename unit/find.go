@@ -44,12 +44,23 @@ func OrdinaryName(name string) bool {
 	case syntax.StackName, syntax.ValuesName, syntax.AutoIncludeName, syntax.StackAutoIncludeName:
 		return false
 	}
-	for _, end := range [...]string{".lock.hcl", ".tftest.hcl", ".tofutest.hcl", ".estatetest.hcl", ".tfmock.hcl", ".tofumock.hcl", ".pkr.hcl", ".rules.hcl", ".policy.hcl", ".rulestest.hcl", ".policytest.hcl"} {
+	for _, end := range [...]string{".lock.hcl", ".tftest.hcl", ".tofutest.hcl", ".estatetest.hcl", ".tfmock.hcl", ".tofumock.hcl", ".pkr.hcl", ".rules.hcl", ".policy.hcl", ".rulestest.hcl", ".policytest.hcl", ".tfquery.hcl"} {
 		if strings.HasSuffix(name, end) {
 			return false
 		}
 	}
-	return !strings.HasPrefix(name, ".")
+	return !strings.HasPrefix(name, ".") && !OtherTool(name)
+}
+
+// OtherTool reports whether the name of a file is that of a file of Terraform Stacks, which Terrace
+// does not read.
+func OtherTool(name string) bool {
+	for _, end := range [...]string{".tfcomponent.hcl", ".tfdeploy.hcl", ".tfstack.hcl"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return false
 }
 
 // Source returns the text of a unit, stack or values file, for messages. Messages do not

@@ -35,8 +35,10 @@ type fileRun struct {
 // A testState is a state that runs share.
 type testState struct {
 	now     *state.State
-	last    *step        // last run that used the state
-	objects mock.Objects // mocked objects in the state
+	last    *step             // last run that used the state
+	objects mock.Objects      // mocked objects in the state
+	held    Held              // stores the state; nil as long as the state is only in memory
+	backend *testfile.Backend // contains the state; nil if there is none
 }
 
 // run executes the runs of the file in their order, and then destroys their objects.
@@ -85,7 +87,7 @@ func (f *fileRun) together(at int) int {
 	}
 	keys, names := map[string]bool{}, map[string]bool{}
 	for n, r := range runs {
-		key := f.stateKey(r)
+		key := r.State()
 		if !f.parallel(r) || keys[key] || f.refersTo(r, names) {
 			return n
 		}
@@ -99,17 +101,6 @@ func (f *fileRun) parallel(r *testfile.Run) bool {
 		return *r.Parallel
 	}
 	return f.file.Parallel
-}
-
-// stateKey returns the key of the state that a run uses.
-func (f *fileRun) stateKey(r *testfile.Run) string {
-	if r.StateKey != "" {
-		return "key " + r.StateKey
-	}
-	if r.Module != nil {
-		return "module " + r.Module.Source + " " + r.Module.Version
-	}
-	return ""
 }
 
 // refersTo reports whether a run refers to any of the named runs.
@@ -131,9 +122,16 @@ func (f *fileRun) refersTo(r *testfile.Run, names map[string]bool) bool {
 			return true
 		}
 	}
+	bodies := []hcl.Body{}
+	if r.Backend != nil {
+		bodies = append(bodies, r.Backend.Body)
+	}
 	for _, p := range f.file.Providers {
+		bodies = append(bodies, p.Body)
+	}
+	for _, b := range bodies {
 		found := false
-		config.Expressions(p.Body, func(x hcl.Expression) { found = found || refers(x) })
+		config.Expressions(b, func(x hcl.Expression) { found = found || refers(x) })
 		if found {
 			return true
 		}
@@ -149,6 +147,7 @@ type step struct {
 	e     *engine.Engine
 	given map[string]engine.InputValue // values of the variables that the module declares
 	scope *scope
+	rules *mock.Rules
 }
 
 // step executes one run.
@@ -172,7 +171,7 @@ func (f *fileRun) step(ctx context.Context, res *RunResult) {
 func (f *fileRun) use(s *step) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	key := f.stateKey(s.run)
+	key := s.run.State()
 	st := f.states[key]
 	if st == nil {
 		s.e.Close()
@@ -189,7 +188,7 @@ func (f *fileRun) use(s *step) {
 func (f *fileRun) state(r *testfile.Run) *testState {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	key := f.stateKey(r)
+	key := r.State()
 	if f.states[key] == nil {
 		f.states[key] = &testState{now: state.New()}
 	}
@@ -227,6 +226,12 @@ func (s *step) do(ctx context.Context) diag.List {
 		o.Replace = append(o.Replace, target.Instance())
 	}
 	st := s.state(s.run)
+	if s.run.Backend != nil && st.held == nil {
+		st.backend = s.run.Backend
+		if more := s.take(ctx, st); more.HasErrors() {
+			return append(ds, more...)
+		}
+	}
 	p, more := s.e.Plan(ctx, st.now, o)
 	ds = append(ds, more...)
 	s.res.Plan = p
@@ -239,7 +244,12 @@ func (s *step) do(ctx context.Context) diag.List {
 	in := engine.InspectOptions{Variables: s.given, Plan: p, Names: s.scope.resolve}
 	if s.run.Command == testfile.Apply {
 		expected.reopen() // only failures of the apply count
-		got, more := s.e.Apply(ctx, p, engine.ApplyOptions{Variables: s.given, Stop: s.Stop})
+		if st.held == nil && s.lasting() {
+			if more := s.take(ctx, st); more.HasErrors() {
+				return append(ds, more...)
+			}
+		}
+		got, more := s.e.Apply(ctx, p, engine.ApplyOptions{Variables: s.given, Stop: s.Stop, State: st.manager()})
 		st.now, s.res.State, s.res.Plan = got.State, got.State, nil
 		more = expected.filter(more)
 		ds = append(slices.DeleteFunc(ds, func(m *diag.Message) bool { return isCheck(m) || m.Code == engine.CodeCheckOpen }), more...)
@@ -257,6 +267,59 @@ func (s *step) do(ctx context.Context) diag.List {
 	s.keepOutputs(look)
 	ds = s.assert(look, ds)
 	return expected.judge(s, ds)
+}
+
+// manager returns the manager that stores the state during an apply; nil if the state is only in
+// memory.
+func (st *testState) manager() state.Manager {
+	if st.held == nil {
+		return nil
+	}
+	return st.held
+}
+
+// take opens the stored state of the run.
+func (s *step) take(ctx context.Context, st *testState) diag.List {
+	look, ds := s.plain[rootOf(s.file, s.run)].e.Inspect(ctx, engine.InspectOptions{Variables: s.given, Names: s.scope.resolve})
+	if look == nil || ds.HasErrors() {
+		return ds
+	}
+	held, more := s.Program.Take(ctx, s.file, s.run, look.Value)
+	if ds = append(ds, more...); held == nil {
+		return ds
+	}
+	st.held = held
+	if now := held.Current(); now != nil {
+		st.now = now
+	}
+	return ds
+}
+
+// lasting reports whether an apply of the run can create objects outside of this process: with a
+// provider that is not mocked, or with provisioners.
+func (s *step) lasting() bool {
+	for a := range s.e.Requirements() {
+		if !a.IsBuiltIn() && !s.mockedProvider(a) {
+			return true
+		}
+	}
+	found := false
+	s.e.Tree().Walk(func(n *config.Node) {
+		for _, r := range n.Config.Resources {
+			found = found || len(r.Provisioners) > 0 && !s.mockedProvider(n.Config.Source(r.LocalProvider()))
+		}
+	})
+	return found
+}
+
+// mockedProvider reports whether the run mocks a provider.
+func (s *step) mockedProvider(a addr.Provider) bool {
+	for c := range s.rules.Configs {
+		if c.Provider == a {
+			return true
+		}
+	}
+	return false
 }
 
 // keepOutputs stores the outputs for later runs. Unknown outputs are unknown there too.
@@ -298,9 +361,9 @@ func (f *fileRun) cleanup(ctx context.Context) {
 		if st.now == nil || len(st.now.Resources) == 0 {
 			continue
 		}
-		c := &Cleanup{Run: s.run}
+		c := &Cleanup{Run: s.run, Backend: st.backend, state: st}
 		f.result.Cleanup = append(f.result.Cleanup, c)
-		keep := f.file.SkipCleanup
+		keep := f.file.SkipCleanup || st.backend != nil
 		if s.run.SkipCleanup != nil {
 			keep = *s.run.SkipCleanup
 		}
@@ -308,10 +371,10 @@ func (f *fileRun) cleanup(ctx context.Context) {
 			c.Left, c.Kept = st.now, true
 			continue
 		}
-		p, ds := s.e.Plan(ctx, st.now, engine.PlanOptions{Options: plan.Options{Mode: plan.Destroy}, Variables: s.given})
+		p, ds := s.e.Plan(ctx, st.now, engine.PlanOptions{Options: plan.Options{Mode: plan.Destroy}, Variables: s.given, IgnorePreventDestroy: true})
 		c.Diags = ds
 		if !ds.HasErrors() {
-			got, more := s.e.Apply(ctx, p, engine.ApplyOptions{Variables: s.given})
+			got, more := s.e.Apply(ctx, p, engine.ApplyOptions{Variables: s.given, State: st.manager()})
 			st.now = got.State
 			c.Diags = append(c.Diags, more...)
 		}
@@ -322,8 +385,17 @@ func (f *fileRun) cleanup(ctx context.Context) {
 	}
 }
 
-// close closes the engines of the runs.
-func (f *fileRun) close() {
+// close closes the engines of the runs, and releases their states.
+func (f *fileRun) close() (ds diag.List) {
+	saved := map[*testState]bool{}
+	for _, c := range f.result.Cleanup {
+		saved[c.state] = c.Saved
+	}
+	for _, key := range slices.Sorted(maps.Keys(f.states)) {
+		if st := f.states[key]; st.held != nil {
+			ds = append(ds, st.held.Release(saved[st] || len(st.now.Resources) == 0)...)
+		}
+	}
 	for _, st := range f.states {
 		if st.last != nil {
 			st.last.e.Close()
@@ -334,6 +406,7 @@ func (f *fileRun) close() {
 			r.Engine.Close()
 		}
 	}
+	return ds
 }
 
 // sortedVariables returns the names of variables in the order of their evaluation.

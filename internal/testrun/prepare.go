@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/testrun/mock"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/zclconf/go-cty/cty"
@@ -30,6 +31,7 @@ func (s *step) prepare(ctx context.Context) diag.List {
 		return ds
 	}
 	rules := &mock.Rules{Configs: map[addr.ProviderConfig]*mock.Config{}, Objects: &s.state(s.run).objects}
+	s.rules = rules
 	providers, more := s.providers(plain, look, rules)
 	ds = append(ds, more...)
 	modules, more := s.overrides(plain, look, rules)
@@ -80,6 +82,9 @@ func (s *step) variables(ctx context.Context, plain *engine.Engine) diag.List {
 		s.given = map[string]engine.InputValue{}
 	}
 	s.scope = &scope{vars: map[string]cty.Value{}, runs: s.runOutputs}
+	if ds = append(ds, s.declared(ctx, plain)...); ds.HasErrors() {
+		return ds
+	}
 	for _, vars := range []testfile.Variables{s.file.Variables, s.run.Variables} {
 		if len(vars) == 0 {
 			continue
@@ -114,6 +119,60 @@ func (s *step) variables(ctx context.Context, plain *engine.Engine) diag.List {
 	return ds
 }
 
+// declared evaluates the variables that the test file declares: their values from outside, or their
+// defaults. A variable that the module declares, too, gets the value there.
+func (s *step) declared(ctx context.Context, plain *engine.Engine) diag.List {
+	if len(s.file.Declared) == 0 {
+		return nil
+	}
+	outside, ds := s.Program.Given(s.file, s.file.Declared)
+	module := plain.Root().Variables
+	for _, name := range slices.Sorted(maps.Keys(s.file.Declared)) {
+		v := s.file.Declared[name]
+		val := v.Default
+		if in, ok := outside[name]; ok {
+			var more diag.List
+			if val, more = engine.VariableValue(v, in); more.HasErrors() {
+				ds = append(ds, more...)
+				continue
+			}
+		} else if v.Required() {
+			if s.file.Variables[name] == nil && s.run.Variables[name] == nil {
+				ds = append(ds, diag.Errorf(diag.CodeVarsMissing, &v.At, "No value for required variable", "The test file declares the variable %q, which is not set, and has no default value. Use a -var or -var-file command line argument to provide a value for this variable.", name)...)
+			}
+			continue
+		}
+		if v.Sensitive {
+			val = val.Mark(value.Sensitive)
+		}
+		if module[name] == nil {
+			s.scope.vars[name] = val
+		} else if _, ok := s.given[name]; !ok {
+			s.given[name] = engine.InputValue{Value: val, At: &v.At}
+		}
+	}
+	if ds.HasErrors() {
+		return ds
+	}
+	return append(ds, s.validations(ctx, plain)...)
+}
+
+// validations evaluates the validation blocks of the variables that the test file declares.
+func (s *step) validations(ctx context.Context, plain *engine.Engine) (ds diag.List) {
+	for _, name := range slices.Sorted(maps.Keys(s.file.Declared)) {
+		v := s.file.Declared[name]
+		for _, rule := range v.Validations {
+			look, more := plain.Inspect(ctx, engine.InspectOptions{Variables: maps.Clone(s.given), Names: s.scope.resolve})
+			if look == nil || more.HasErrors() {
+				return append(ds, more...)
+			}
+			_, more = look.Condition("Variable validation", rule)
+			ds = append(ds, more...)
+		}
+	}
+	return ds
+}
+
 // mentions reports whether an expression of the run or of a provider block refers to a variable.
 func (s *step) mentions(name string) bool {
 	found := false
@@ -134,6 +193,9 @@ func (s *step) mentions(name string) bool {
 	}
 	for _, o := range slices.Concat(s.run.Overrides, s.file.Overrides) {
 		look(o.Value)
+	}
+	if b := s.run.Backend; b != nil {
+		config.Expressions(b.Body, look)
 	}
 	return found
 }

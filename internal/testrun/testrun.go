@@ -2,8 +2,7 @@
 // mocks of each run, evaluates assertions about the results, and destroys all objects.
 //
 // Main types: Suite, the tests of a module, and Result, the result of one file. The one rule:
-// states of tests are only in memory, and nothing on disk is read or written except
-// configuration.
+// a Program stores the states of real objects, and this package reads only configuration.
 package testrun
 
 import (
@@ -51,11 +50,24 @@ type Program interface {
 	// Mocks reads the mocks of the directory that a mock_provider block names. It may be called
 	// concurrently.
 	Mocks(dir string) (*testfile.Mock, diag.List)
+	// Take opens the state of a run, which then holds until Release. With a backend block, it is the
+	// state in that backend; otherwise it is a new state on disk, so that a killed process loses
+	// nothing. value evaluates the arguments of the block. It may be called concurrently.
+	Take(ctx context.Context, file *testfile.File, run *testfile.Run, value func(hcl.Expression) (cty.Value, diag.List)) (Held, diag.List)
 	// Begin is called when everything is loaded, before the first run.
 	Begin()
 	// Report is called for each file when it is done, one after another in the order of
 	// Suite.Files. The engines of its runs are still open.
 	Report(ctx context.Context, r *Result)
+}
+
+// A Held is a stored state. Its methods are called as state.Manager documents.
+type Held interface {
+	state.Manager
+	Current() *state.State // nil if there is none
+	// Release ends the use of the state. discard means that a state without a backend is not needed
+	// any more: it has no objects, or was saved elsewhere.
+	Release(discard bool) diag.List
 }
 
 // A root identifies the root module of runs: the module under test, or another one.
@@ -126,7 +138,13 @@ type Cleanup struct {
 	Run   *testfile.Run // last run that used the state
 	Diags diag.List
 	Left  *state.State // state with the remaining objects; nil if there are none
-	Kept  bool         // the file disables the cleanup
+	Kept  bool         // the run keeps its objects
+	// Backend is the backend that contains the state; nil if it is that of no backend.
+	Backend *testfile.Backend
+	// Saved is set by Program.Report if it has written Left to a file.
+	Saved bool
+
+	state *testState
 }
 
 // Run runs the files. Independent files run concurrently, and the others one after another. All
@@ -160,7 +178,7 @@ func (s *Suite) Run(ctx context.Context) ([]*Result, diag.List) {
 		out[i], done[i] = f.result, f
 		for ; next < len(done) && done[next] != nil; next++ {
 			s.Program.Report(ctx, done[next].result)
-			done[next].close()
+			ds = append(ds, done[next].close()...)
 		}
 	})
 	return out, ds

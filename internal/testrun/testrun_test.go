@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
@@ -17,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // folder is a config.FS of a directory.
@@ -36,7 +38,10 @@ func (p *program) Given(*testfile.File, map[string]*config.Variable) (map[string
 }
 func (p *program) Select(context.Context, []*engine.Engine) diag.List { return nil }
 func (p *program) Mocks(string) (*testfile.Mock, diag.List)           { return nil, nil }
-func (p *program) Begin()                                             { p.reports = append(p.reports, "begin") }
+func (p *program) Take(context.Context, *testfile.File, *testfile.Run, func(hcl.Expression) (cty.Value, diag.List)) (testrun.Held, diag.List) {
+	return nil, nil
+}
+func (p *program) Begin() { p.reports = append(p.reports, "begin") }
 func (p *program) Report(_ context.Context, r *testrun.Result) {
 	text := r.File.Name + " " + string(r.Status) + ":"
 	for _, run := range r.Runs {

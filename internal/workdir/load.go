@@ -302,6 +302,7 @@ func (p *Loaded) ask(ctx context.Context, values Variables, missing []*config.Va
 // SelectProviders selects installed packages for the providers that the configuration and the states
 // need. It warns about development overrides, even if no provider is needed.
 func (p *Loaded) SelectProviders(ctx context.Context, states ...*state.State) diag.List {
+	p.Engine.ExpectStates(states...)
 	req := p.Plugins.Packaged(p.Required(states...))
 	if len(req) == 0 {
 		return install.OverrideWarning(p.Plugins.InstallOptions(), false)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/explanation"
@@ -33,6 +34,7 @@ import (
 type options struct {
 	lock  flag.Lock
 	state string
+	scope string
 	into  string
 	json  bool
 	plan  bool
@@ -47,7 +49,7 @@ func Command() command.Command {
 		Uses:  command.State | command.Providers,
 		Units: command.InUnit | command.NeedsInputs | command.OneUnit | command.OnlyReads,
 		Help: `Evaluate expressions in the root module, with the values of variables and of
-the current state. Objects that are not in the state are unknown; with -plan,
+the current state. With -scope, the names are those of another module. Objects that are not in the state are unknown; with -plan,
 they have their planned values. Nothing is changed.
 
 At a terminal, the arrow keys recall earlier lines, the tab key completes
@@ -61,11 +63,13 @@ explain does.`,
 		Examples: []command.Example{
 			{Line: "console -var-file=prod.tfvars", Text: "Try expressions with the values of a file."},
 			{Line: "console -plan", Text: "Evaluate expressions with the values of a plan."},
+			{Line: "console -scope='module.app[\"eu\"]'", Text: "Evaluate expressions in an instance of a called module."},
 		},
 		Prepare: func() (flag.Flags, command.Run) {
 			o := &options{input: true}
 			fs := flag.Flags{
 				flag.Bool(&o.plan, "plan", "Make a plan first, and evaluate with the values of it."),
+				flag.Text(&o.scope, "scope", "module", "The address of a module instance, in which expressions are evaluated, such as module.network. Defaults to the root module."),
 				flag.Text(&o.state, "state", "path", "A legacy option of the local backend: the state file.").Completes(flag.Files),
 				flag.Bool(&o.input, "input", "Do not ask for input. Variables without a value are unknown."),
 			}
@@ -89,6 +93,10 @@ explain does.`,
 }
 
 func run(ctx context.Context, c *command.Call, o *options) int {
+	scope, err := addr.ParseModuleInstance(o.scope)
+	if err != nil && o.scope != "" {
+		return c.Fail(diag.Errorf(diag.CodeCLIFlags, nil, "Invalid scope", "The value of -scope must be the address of a module instance, such as module.network or module.app[\"eu\"]: %s.", err))
+	}
 	p, ds := project.Load(ctx, c, workdir.LoadOptions{Vars: o.vars, Partial: !o.plan, Input: o.input})
 	if p == nil {
 		return c.Fail(ds)
@@ -109,8 +117,8 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 			fmt.Fprint(c.Stderr, "\nBecause of these errors, some expressions may fail or have unexpected values.\n\n")
 		}
 	}
-	co := engine.ConsoleOptions{Variables: p.Vars, State: p.Translate(s), Plan: o.plan}
-	if c.Unit != nil {
+	co := engine.ConsoleOptions{Variables: p.Vars, State: p.Translate(s), Plan: o.plan, Scope: scope}
+	if c.Unit != nil && scope == "" {
 		co.Fallback = beyond(ctx, c, p)
 	}
 	engine, more := p.Engine.Console(ctx, co)
@@ -162,6 +170,9 @@ func beyond(ctx context.Context, c *command.Call, p *project.Project) func(hcl.T
 func explain(ctx context.Context, p *project.Project, o *options, s *state.State, address string) (*explanation.Explanation, diag.List) {
 	c := p.Call
 	all, _ := workdir.GatherVariables(workdir.VarSources{Dir: c.Dir, FS: c.View, Env: c.Env, Flags: o.vars}) // errors were reported at the start
+	if o.scope != "" {
+		address = o.scope + "." + address
+	}
 	given := engine.ExplainOptions{Variables: p.Vars, Lost: all.Lost, State: p.Translate(s)}
 	if c.Unit != nil {
 		c.Unit.Explain(&given)

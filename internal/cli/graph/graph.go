@@ -21,6 +21,7 @@ import (
 
 type options struct {
 	typ, plan string
+	format    string
 	cycles    bool
 	svg       bool
 	vars      []workdir.VarFlag
@@ -33,12 +34,14 @@ func Command() command.Command {
 		Uses:  command.State | command.Providers,
 		Units: command.InUnit | command.OnlyReads,
 		Help: `Print the dependency graph of the configuration, in the DOT language of
-Graphviz, or with -svg as an image for a browser. Nothing is evaluated, and no
+Graphviz, with -format=mermaid as a flowchart for Markdown, or with -svg as an
+image for a browser. Nothing is evaluated, and no
 provider is started. For the units of an estate, use "dag graph"; for a page
 about its plan, "run --all plan --html".`,
 		Examples: []command.Example{
 			{Line: "graph -svg >graph.svg", Text: "Draw the configuration as an image for a browser."},
 			{Line: "graph | dot -Tpng >graph.png", Text: "Draw it with Graphviz."},
+			{Line: "graph -format=mermaid", Text: "Print a flowchart for Markdown, which GitHub and GitLab draw."},
 			{Line: "graph -type=plan-destroy", Text: "Show the order in which the objects in the state would be destroyed."},
 		},
 		Prepare: func() (flag.Flags, command.Run) {
@@ -47,6 +50,7 @@ about its plan, "run --all plan --html".`,
 			fs := flag.Flags{
 				flag.Text(&o.plan, "plan", "tfplan", "Draw a saved plan, with the instances that it changes.").Completes(flag.Files),
 				flag.Text(&o.typ, "type", "plan", "The operation: plan, plan-refresh-only, plan-destroy or apply. Defaults to plan, or to the operation of the saved plan."),
+				flag.Text(&o.format, "format", "dot", "The language of the graph: dot or mermaid. Mermaid has resources, variables and providers only."),
 				flag.Bool(&o.cycles, "draw-cycles", "Draw the edges of cycles in color."),
 				flag.Bool(&o.svg, "svg", "Print resources, variables and providers and their dependencies as one self-contained SVG image, for light and dark backgrounds."),
 				flag.Int(&depth, "module-depth", "n", "Deprecated: it does nothing.").Hide(),
@@ -68,6 +72,14 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	case "", depgraph.Plan, depgraph.RefreshOnly, depgraph.Destroy, depgraph.Apply:
 	default:
 		return c.Fail(diag.Errorf(diag.CodeCLIFlags, nil, "Unsupported graph type", `The -type=... argument must be either "plan", "plan-refresh-only", "plan-destroy", or "apply".`))
+	}
+	switch o.format {
+	case "", "dot", "mermaid":
+	default:
+		return c.Fail(diag.Errorf(diag.CodeCLIFlags, nil, "Unsupported graph format", `The -format=... argument must be either "dot" or "mermaid".`))
+	}
+	if o.svg && o.format != "" {
+		return c.Fail(diag.Errorf(diag.CodeCLIFlags, nil, "Conflicting formats", "Use either -svg or -format."))
 	}
 	po := workdir.LoadOptions{Vars: o.vars, Partial: true}
 	var saved *plan.Plan
@@ -107,6 +119,12 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	g := depgraph.Make(in)
 	if cycles := g.Cycles(); len(cycles) > 0 && !o.cycles {
 		c.Report.AsideHere(diag.Warnf(diag.CodeCLICycleGraph, nil, "Cycle in the graph", "The graph has %d cycles. Use -draw-cycles to draw them in color.", len(cycles)))
+	}
+	if o.format == "mermaid" {
+		if err := g.Mermaid(c.Stdout, o.cycles); err != nil {
+			return c.Fail(flags.NotWritten(err))
+		}
+		return 0
 	}
 	if o.svg {
 		if err := g.SVG(c.Stdout, filepath.Base(c.KeepDir())); err != nil {

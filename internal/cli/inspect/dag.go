@@ -21,11 +21,12 @@ func DAGGraph() command.Command {
 	return command.Command{
 		Name: "dag graph", Synopsis: "Draw the units' dependencies in DOT", Usage: "[options]",
 		Units: command.TakesUnitFlags,
-		Help: `Draws the units below the working directory and what they need, in DOT or as
-SVG, a picture that every browser shows.`,
+		Help: `Draws the units below the working directory and what they need, in DOT, as a
+flowchart of Mermaid (--format=mermaid), or as SVG, an image for browsers.`,
 		Prepare: func() (flag.Flags, command.Run) {
 			o := &listOptions{units: &unitflags.Flags{}}
-			fs := o.declare("dag graph", flag.Bool(&o.svg, "svg", "Print one self-contained SVG image, for light and dark backgrounds."))
+			fs := o.declare("dag graph", flag.Bool(&o.svg, "svg", "Print one self-contained SVG image, for light and dark backgrounds."),
+				flag.Text(&o.format, "format", "FORMAT", "dot, mermaid or svg."))
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if !o.settle(c) {
 					return 1
@@ -39,12 +40,12 @@ SVG, a picture that every browser shows.`,
 // runDAGGraph draws the dependencies of units, in DOT or as SVG.
 func runDAGGraph(ctx context.Context, c *command.Call, o *listOptions) int {
 	switch {
-	case o.svg || o.format == "svg":
+	case o.svg || o.format == "svg" || o.format == "mermaid":
 	case o.format == "text" || o.format == "dot":
 		o.format = "dot"
 		return listUnits(ctx, c, o, false)
 	default:
-		return c.UsageError("Invalid format", "The formats are dot and svg.")
+		return c.UsageError("Invalid format", "The formats are dot, mermaid and svg.")
 	}
 	e, ds := openToList(ctx, c, o.units, o.as, discovery.Settings{}, o.noHidden)
 	defer e.Close(ctx)
@@ -52,6 +53,12 @@ func runDAGGraph(ctx context.Context, c *command.Call, o *listOptions) int {
 		return units.FailWith(c, e, ds)
 	}
 	units.Beside(c, e, ds)
+	if o.format == "mermaid" && !o.svg {
+		if err := digraph.Mermaid(c.Stdout, drawing(e), nil); err != nil {
+			return c.Fail(flags.NotWritten(err))
+		}
+		return 0
+	}
 	if err := digraph.SVG(c.Stdout, fmt.Sprintf("%d units in %s", len(e.Found.Units), filepath.Base(c.Dir)), drawing(e)); err != nil {
 		return c.Fail(flags.NotWritten(err))
 	}

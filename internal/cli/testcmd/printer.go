@@ -158,7 +158,10 @@ func (p *printer) cleanup(r *testrun.Result, c *testrun.Cleanup) {
 		return
 	}
 	var left []map[string]any
-	lines, name := "", leftName(p.Call)
+	lines, name := "", ""
+	if c.Backend == nil {
+		name = leftName(p.Call)
+	}
 	for o := range c.Left.Objects() {
 		one := map[string]any{"instance": o.Instance.String()}
 		lines += "  - " + o.Instance.String()
@@ -168,6 +171,10 @@ func (p *printer) cleanup(r *testrun.Result, c *testrun.Cleanup) {
 		}
 		lines += "\n"
 		left = append(left, one)
+	}
+	if c.Backend != nil {
+		p.inBackend(r, c, where, lines, left)
+		return
 	}
 	verb := "left the following resources in state after executing"
 	if c.Kept {
@@ -182,11 +189,34 @@ func (p *printer) cleanup(r *testrun.Result, c *testrun.Cleanup) {
 		s.TypedError(message, "test_cleanup", map[string]any{"@testfile": r.File.Name, "@testrun": c.Run.Name, "test_cleanup": map[string]any{"failed_resources": left}})
 		p.tell(c.Diags, r.File.Name, c.Run.Name)
 	}
-	p.save(c.Left, name)
+	c.Saved = p.save(c.Left, name)
 }
 
-// save writes the state of the remaining objects.
-func (p *printer) save(left *state.State, name string) {
+// inBackend reports objects whose state is in the backend of a run.
+func (p *printer) inBackend(r *testrun.Result, c *testrun.Cleanup, where, lines string, left []map[string]any) {
+	more := map[string]any{"@testfile": r.File.Name, "@testrun": c.Run.Name}
+	if c.Kept {
+		text := fmt.Sprintf("%s kept the following resources after executing %s. Their state is in the %q backend of the test, with which the next test begins:", p.Report.Names.Product(), where, c.Backend.Type)
+		if h := p.Report.Human; h != nil {
+			h.Say("\n" + wrap.Fit(wrap.Words(text, 77), h.Style.Width, 0) + "\n" + lines)
+		}
+		more["test_cleanup"] = map[string]any{"kept_resources": left}
+		p.Report.Stream.Typed(text, "test_cleanup", more)
+		return
+	}
+	text := fmt.Sprintf("%s left the following resources in state after executing %s. Their state is in the %q backend of the test:", p.Report.Names.Product(), where, c.Backend.Type)
+	if p.Report.Human != nil {
+		p.errs("\n" + wrap.Fit(wrap.Words(text, 77), p.Report.Human.Style.Width, 0) + "\n" + lines)
+	}
+	if s := p.Report.Stream; s != nil {
+		more["test_cleanup"] = map[string]any{"failed_resources": left}
+		s.TypedError(text, "test_cleanup", more)
+		p.tell(c.Diags, r.File.Name, c.Run.Name)
+	}
+}
+
+// save writes the state of the remaining objects to a file. It returns false after an error.
+func (p *printer) save(left *state.State, name string) bool {
 	var b bytes.Buffer
 	err := statefile.Write(&b, left, true)
 	if err == nil {
@@ -195,12 +225,13 @@ func (p *printer) save(left *state.State, name string) {
 	if err != nil {
 		p.failed = true
 		p.Report.Tell(diag.Errorf(diag.CodeStateFile, nil, "Failed to write state", "The state of what could not be destroyed cannot be written to %s: %s.", name, err))
-		return
+		return false
 	}
 	if p.Report.Human != nil {
 		p.errs("\nWriting state to file: " + name + "\n")
 	}
 	p.Report.Stream.Log("Writing state to file: " + name)
+	return true
 }
 
 func (p *printer) errs(text string) { fmt.Fprint(p.Stderr, text) }

@@ -37,10 +37,13 @@ func Command() command.Command {
 		Units: command.InUnit | command.NeedsInputs,
 		Help: `Executes the test files of the working directory and of its directory "tests"
 (NAME.tftest.hcl, NAME.tofutest.hcl, and the same with .json): each run plans
-or applies the configuration with states that live in memory, and its
-assertions are evaluated. What was made is destroyed at the end of a file.
+or applies the configuration with a state of its own, and its assertions are
+evaluated. The objects are destroyed at the end of a file.
 
-Runs create real infrastructure, unless their providers are mocked.
+Runs create real infrastructure, unless their providers are mocked. While real
+objects exist, their states are in .terraform/tests, so that a killed test loses
+nothing. The backend block of a run stores its state in a backend, and keeps the
+objects for the next test.
 
 In a unit's directory, and with run --all, they are the tests of the unit's
 module, and the inputs of the unit are values of its variables.
@@ -137,6 +140,7 @@ func runModule(ctx context.Context, c *command.Call, o *options, files []*testfi
 			ds = append(ds, diag.Warnf(diag.CodeCLINoTests, nil, "No tests were found", "-filter is being used but no tests were found. Make sure you're using a relative path to the current working directory.")...)
 		}
 	}
+	ds = append(ds, remaining(ctx, c, o)...)
 	values, more := gather(ctx, c, o)
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, c.Fail(ds)

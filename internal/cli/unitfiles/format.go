@@ -185,6 +185,9 @@ func format(c *command.Call, o *formatOptions, paths []string) int {
 			return result{nil, diag.Errorf(diag.CodeConfigReadFile, nil, "Failed to read file", "%s.", err)}
 		}
 		out, ds := formatted(c.Report.Set, paths[i], text)
+		if ds.HasErrors() && unit.OtherTool(paths[i]) {
+			return result{}
+		}
 		if ds.HasErrors() || bytes.Equal(out, text) {
 			return result{nil, ds}
 		}

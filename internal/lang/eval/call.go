@@ -238,8 +238,8 @@ func (c *Call) value(t *demand.Task) (cty.Value, diag.List) {
 // with the module's outputs, as in OpenTofu.
 func (c *Call) unknown(f Form) cty.Value {
 	attrs := make(map[string]cty.Type, len(c.Node.Config.Outputs))
-	for name := range c.Node.Config.Outputs {
-		attrs[name] = cty.DynamicPseudoType
+	for name, o := range c.Node.Config.Outputs {
+		attrs[name] = o.Type.WithoutOptionalAttributesDeep()
 	}
 	switch f {
 	case Counted:

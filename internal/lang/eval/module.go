@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/value"
@@ -74,7 +75,7 @@ func (ev *Evaluator) newModule(parent *Module, call *Call, node *module.Node, a 
 		})
 	}
 	for i, o := range c.outputs {
-		m.outputs[i].Init(&item{m, "output.", o.cfg.Name, &o.cfg.At}, cty.DynamicVal, func(t *demand.Task) (cty.Value, diag.List) {
+		m.outputs[i].Init(&item{m, "output.", o.cfg.Name, &o.cfg.At}, cty.UnknownVal(o.cfg.Type.WithoutOptionalAttributesDeep()), func(t *demand.Task) (cty.Value, diag.List) {
 			return m.output(t, o)
 		})
 	}
@@ -417,6 +418,9 @@ func (m *Module) output(t *demand.Task, o *outputCode) (cty.Value, diag.List) {
 	at := o.expr.Range()
 	v, more = m.ev.used(v, at)
 	ds = append(ds, more...)
+	if v, more = m.typed(cfg, v, at); more.HasErrors() {
+		return v, append(ds, more...)
+	}
 	if m.parent == nil {
 		v, ds = m.rootOutput(o, v, ds)
 	}
@@ -428,6 +432,23 @@ func (m *Module) output(t *demand.Task, o *outputCode) (cty.Value, diag.List) {
 		v = m.ev.deprecate(v, m.name(cfg.Name), cfg.Deprecated)
 	}
 	return v, ds
+}
+
+// typed converts the value of an output to its type. at is the range of the value.
+func (m *Module) typed(cfg *config.Output, v cty.Value, at source.Range) (cty.Value, diag.List) {
+	if cfg.Type == cty.DynamicPseudoType {
+		return v, nil
+	}
+	if cfg.Defaults != nil && !unmarked(v).IsNull() {
+		v = value.WithDefaults(cfg.Defaults.Apply, v)
+	}
+	out, err := value.Convert(v, cfg.Type)
+	if err == nil {
+		return out, nil
+	}
+	typ := cfg.Settings["type"].Range
+	return cty.UnknownVal(cfg.Type.WithoutOptionalAttributesDeep()), diag.Errorf(diag.CodeEvalOutputType, &at, "Invalid output value",
+		"The value of %s is not suitable for its type: %s.", m.name("output."+cfg.Name), lang.ErrorText(err)).Note(&typ, "the type is set here")
 }
 
 func (m *Module) rootOutput(o *outputCode, v cty.Value, ds diag.List) (cty.Value, diag.List) {

@@ -94,10 +94,11 @@ func Build(ctx context.Context, dir string, o Options) (*Tree, diag.List) {
 	}
 	mod, first := b.loads.Load(dir, o.Config)
 	ds := slices.Clone(first)
-	if o.Change != nil {
-		mod = o.Change("", mod)
-	}
 	root := &Node{Config: mod, Dir: dir, Calls: map[string]*Node{}}
+	ds = append(ds, b.resolve(root)...)
+	if o.Change != nil {
+		root.Config = o.Change("", root.Config)
+	}
 	seen := map[*config.Module]bool{mod: true}
 	ds = append(ds, b.children(ctx, root, 0, seen)...)
 	ds = append(ds, providerKeys(root)...)
@@ -143,8 +144,9 @@ func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.
 	}
 	mod, more := b.loads.Load(child.Dir, b.o.Config)
 	child.Config = mod
+	unresolved := b.resolve(child)
 	if b.o.Change != nil {
-		child.Config = b.o.Change(child.Path, mod)
+		child.Config = b.o.Change(child.Path, child.Config)
 	}
 	if !seen[mod] { // the messages of each directory once
 		seen[mod] = true
@@ -154,7 +156,27 @@ func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.
 		ds = append(ds, more...)
 		ds = append(ds, onlyInRoot(mod, call)...)
 	}
-	return child, ds
+	return child, append(ds, unresolved...)
+}
+
+// resolve evaluates the arguments in required_providers of a node that have references.
+func (b *builder) resolve(n *Node) (ds diag.List) {
+	n.Config, ds = n.Config.ResolveProviders(func(provider, argument string, x hcl.Expression) (string, diag.List) {
+		name := "required_providers." + provider + "." + argument
+		if n.Path != "" {
+			name = string(n.Path) + "." + name
+		}
+		v, ds := b.static(n, x, "provider "+argument, name)
+		if ds.HasErrors() {
+			return "", ds
+		}
+		if v.IsNull() || v.Type() != cty.String {
+			at := x.Range()
+			return "", diag.Errorf(diag.CodeConfigRequiredProvider, &at, "Invalid required_providers object", "The %s of a required provider must be a string.", argument)
+		}
+		return v.AsString(), nil
+	})
+	return ds
 }
 
 // onlyInRoot reports blocks that a called module must not have.

@@ -68,6 +68,12 @@ func (r *replay) output(m *eval.Module, name string, path []step, c cursor) curs
 		return cursor{}
 	}
 	r.weigh(evidence{declared: o.Sensitive})
+	if o.Defaults != nil {
+		given, ds := r.in.eval(moduleFrame(m), o.Value.Expr)
+		if got, ok := m.Output(r.in.t, name); ok && !ds.HasErrors() && r.optional(o.Settings["type"], o.Defaults, given, got, named(m, "output."+name), path) {
+			return cursor{}
+		}
+	}
 	return r.define(Output, named(m, "output."+name), o.Value, cursor{moduleFrame(m), o.Value.Expr, path})
 }
 

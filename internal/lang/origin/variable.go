@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/json"
 	"github.com/terrace-iac/terrace/config"
@@ -41,7 +42,7 @@ func (r *replay) variable(m *eval.Module, name string, path []step, c cursor) cu
 		return r.defaultOf(v, label, path)
 	}
 	if r.in.fromUnit(v.Name) {
-		if ok && r.optional(v, in.Value, got, label, path) {
+		if ok && r.optional(v.Settings["type"], v.Defaults, in.Value, got, label, path) {
 			return cursor{}
 		}
 		if way, found := r.in.unitInput(v.Name, path, has, r.secret); found {
@@ -59,7 +60,7 @@ func (r *replay) variable(m *eval.Module, name string, path []step, c cursor) cu
 	if in.From == "" && in.At == nil && !in.Value.IsKnown() {
 		return r.notGiven(v, label)
 	}
-	if ok && r.optional(v, in.Value, got, label, path) {
+	if ok && r.optional(v.Settings["type"], v.Defaults, in.Value, got, label, path) {
 		return cursor{}
 	}
 	return r.given(v, in, label, path)
@@ -131,7 +132,7 @@ func (r *replay) input(m *eval.Module, v *config.Variable, label string, path []
 		if r.in.defaulted(v, given) {
 			return r.defaultOf(v, label, path)
 		}
-		if got, ok := m.Variable(r.in.t, v.Name); ok && r.optional(v, given, got, label, path) {
+		if got, ok := m.Variable(r.in.t, v.Name); ok && r.optional(v.Settings["type"], v.Defaults, given, got, label, path) {
 			return cursor{}
 		}
 	}
@@ -145,7 +146,7 @@ func (r *replay) defaultOf(v *config.Variable, label string, path []step) cursor
 	}
 	if got := v.Default; got != cty.NilVal {
 		raw, diags := s.Expr.Value(nil)
-		if !diags.HasErrors() && r.optional(v, raw, got, label, path) {
+		if !diags.HasErrors() && r.optional(v.Settings["type"], v.Defaults, raw, got, label, path) {
 			return cursor{}
 		}
 	}
@@ -157,11 +158,10 @@ func (r *account) notGiven(v *config.Variable, label string) cursor {
 	return cursor{}
 }
 
-// optional ends the replay at the type of a variable, and returns true, if the requested part is the
-// default of an optional attribute that the given value omits.
-func (r *account) optional(v *config.Variable, given, got cty.Value, label string, path []step) bool {
-	s := v.Settings["type"]
-	if v.Defaults == nil || s == nil || len(path) == 0 {
+// optional ends the replay at the type of a variable or an output, and returns true, if the requested
+// part is the default of an optional attribute that the given value omits. s is the type argument.
+func (r *account) optional(s *config.Setting, defaults *typeexpr.Defaults, given, got cty.Value, label string, path []step) bool {
+	if defaults == nil || s == nil || len(path) == 0 {
 		return false
 	}
 	g, has := part(given, path)

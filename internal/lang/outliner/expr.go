@@ -2,10 +2,12 @@ package outliner
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
@@ -484,7 +486,26 @@ func (p *printer) output(m *eval.Module, name string, path []step) outline.Print
 		return p.unresolved([]step{cty.StringVal(name)})
 	}
 	p.o.Shared.add(o.Value.Expr)
-	return p.expr(moduleFrame(m), o.Value.Expr, path)
+	given := p.expr(moduleFrame(m), o.Value.Expr, path)
+	if o.Settings["type"] == nil {
+		return given
+	}
+	return p.made(typeDigest(o.Type, o.Defaults).print(given))
+}
+
+// typeDigest returns the digest of a type constraint.
+func typeDigest(ty cty.Type, defaults *typeexpr.Defaults) *digest {
+	d := newDigest("type").text(ty.GoString())
+	if defaults == nil {
+		return d
+	}
+	for _, name := range slices.Sorted(maps.Keys(defaults.DefaultValues)) {
+		d.text(name).print(ofValue(defaults.DefaultValues[name], nil))
+	}
+	for _, name := range slices.Sorted(maps.Keys(defaults.Children)) {
+		d.text(name).print(typeDigest(defaults.Children[name].Type, defaults.Children[name]).sum())
+	}
+	return d
 }
 
 // missing returns the fingerprint of the call of a module that is not installed.

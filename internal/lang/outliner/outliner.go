@@ -267,6 +267,9 @@ func (c collector) module(m *eval.Module) {
 			}
 			out := &outline.Object{Kind: outline.Output, Addr: "output." + name, At: o.At}
 			out.Parts = p.argument(nil, f, o.Value.Expr, nil, "")
+			if s := o.Settings["type"]; s != nil {
+				out.Parts = append(out.Parts, outline.Part{Path: " type", Print: typeDigest(o.Type, o.Defaults).sum(), Fixed: true, At: s.Range})
+			}
 			out.Parts = append(out.Parts, outline.Part{Path: " sensitive", Print: newDigest(strconv.FormatBool(o.Sensitive)).sum(), Fixed: true, At: o.At})
 			c.add(out)
 		}

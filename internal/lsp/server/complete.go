@@ -220,7 +220,7 @@ func languageArguments(block string) []string {
 	case "variable":
 		return []string{"type", "default", "description", "sensitive", "nullable", "ephemeral", "deprecated", "validation{"}
 	case "output":
-		return []string{"value", "description", "sensitive", "ephemeral", "depends_on", "deprecated", "precondition{"}
+		return []string{"type", "value", "description", "sensitive", "ephemeral", "depends_on", "deprecated", "precondition{"}
 	case "lifecycle":
 		return []string{"create_before_destroy", "prevent_destroy", "ignore_changes", "replace_triggered_by", "enabled", "precondition{", "postcondition{"}
 	case "validation", "precondition", "postcondition", "assert":

@@ -263,6 +263,9 @@ func (p *planner) keptByLifecycle(a addr.Instance) bool {
 // wanted but still has a block. If the instance's module instance is also destroyed, only a
 // constant prevent_destroy counts.
 func (p *planner) preventOrphan(t *demand.Task, c *plan.Change) diag.List {
+	if p.in.IgnorePreventDestroy {
+		return nil
+	}
 	n := p.in.Eval.Tree.Node(c.Addr.Module)
 	if n == nil || n.Config.Resources[c.Addr.Resource] == nil {
 		return nil

@@ -40,7 +40,9 @@ type Input struct {
 	Validated func(*config.Resource, cty.Value) bool
 	State     *state.State // state as read from the store; nil means none
 	Readings  plan.Readings
-	KeepHosts bool // keep registry.terraform.io in state instead of translating it to registry.opentofu.org
+	// IgnorePreventDestroy plans deletes that prevent_destroy forbids.
+	IgnorePreventDestroy bool
+	KeepHosts            bool // keep registry.terraform.io in state instead of translating it to registry.opentofu.org
 }
 
 // driver runs one plan: it starts the tasks that demand values. When they are done, it makes

@@ -262,7 +262,7 @@ func attrDiffers(rest hcl.Traversal, before, after cty.Value) bool {
 // preventReplace returns an error if lifecycle.prevent_destroy forbids a replacement.
 func (m *managedPlan) preventReplace(c *plan.Change) diag.List {
 	t, d := m.t, m.d
-	if c.Op != plan.DeleteThenCreate && c.Op != plan.CreateThenDelete && c.Op != plan.Delete {
+	if m.p.in.IgnorePreventDestroy || c.Op != plan.DeleteThenCreate && c.Op != plan.CreateThenDelete && c.Op != plan.Delete {
 		return nil
 	}
 	prevent, at, ds := d.Resource.PreventDestroy(t)

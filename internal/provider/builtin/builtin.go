@@ -41,6 +41,7 @@ type ReadStateRequest struct {
 // A Provider is an instance of the built-in provider. It may be used concurrently.
 type Provider struct {
 	read   ReadState
+	store  bool // terraform_data has the store block
 	closed atomic.Bool
 }
 
@@ -49,9 +50,13 @@ var _ provider.Provider = (*Provider)(nil)
 // New returns an instance. If read is nil, terraform_remote_state fails.
 func New(read ReadState) *Provider { return &Provider{read: read} }
 
-// Factory returns a factory of instances that read states with read.
-func Factory(read ReadState) provider.Factory {
-	return func(context.Context) (provider.Provider, diag.List) { return New(read), nil }
+// Factory returns a factory of instances that read states with read. If store is set, terraform_data
+// has the store block. It is only set if the configuration or a state uses the block, because OpenTofu
+// cannot show a state with an attribute that it does not know.
+func Factory(read ReadState, store bool) provider.Factory {
+	return func(context.Context) (provider.Provider, diag.List) {
+		return &Provider{read: read, store: store}, nil
+	}
 }
 
 func (p *Provider) check() diag.List {
@@ -61,9 +66,12 @@ func (p *Provider) check() diag.List {
 	return nil
 }
 
-// Schema returns the same schema for all instances.
+// Schema returns the schema, which is the same for all instances with or without the store block.
 func (p *Provider) Schema(context.Context) (*schema.Provider, diag.List) {
-	return sharedSchema(), p.check()
+	if p.store {
+		return storeSchema(), p.check()
+	}
+	return plainSchema(), p.check()
 }
 
 // ValidateConfig returns the configuration unchanged; the provider has no arguments.

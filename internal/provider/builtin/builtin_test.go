@@ -17,9 +17,14 @@ var (
 	nul = nullValue
 )
 
+// plain returns an object without a store block in the schema.
+func plain(id, input, output, triggers cty.Value) cty.Value {
+	return object(id, input, output, triggers, cty.NilVal)
+}
+
 func TestPlan(t *testing.T) {
 	ctx := context.Background()
-	none := cty.NullVal(dataImplied())
+	none := cty.NullVal(plainImplied())
 	unknown := cty.UnknownVal(cty.String)
 	tests := []struct {
 		name            string
@@ -27,15 +32,15 @@ func TestPlan(t *testing.T) {
 		want            cty.Value
 		replace         bool
 	}{
-		{"create", none, object(unknown, str("a"), cty.DynamicVal, nul), object(unknownID, str("a"), unknown, nul), false},
-		{"create without input", none, object(unknown, nul, cty.DynamicVal, nul), object(unknownID, nul, nul, nul), false},
-		{"create with unknown input", none, object(unknown, cty.DynamicVal, cty.DynamicVal, nul), object(unknownID, cty.DynamicVal, cty.DynamicVal, nul), false},
-		{"no change", object(str("1"), str("a"), str("a"), nul), object(str("1"), str("a"), str("a"), nul), object(str("1"), str("a"), str("a"), nul), false},
-		{"other input", object(str("1"), str("a"), str("a"), nul), object(str("1"), cty.True, str("a"), nul), object(str("1"), cty.True, cty.UnknownVal(cty.Bool), nul), false},
-		{"input removed", object(str("1"), str("a"), str("a"), nul), object(str("1"), nul, str("a"), nul), object(str("1"), nul, cty.DynamicVal, nul), false},
-		{"trigger", object(str("1"), str("a"), str("a"), nul), object(str("1"), str("a"), str("a"), str("t")), object(unknownID, str("a"), unknown, str("t")), true},
-		{"unknown trigger", object(str("1"), nul, nul, str("t")), object(str("1"), nul, nul, unknown), object(unknownID, nul, nul, unknown), true},
-		{"destroy", object(str("1"), nul, nul, nul), none, none, false},
+		{"create", none, plain(unknown, str("a"), cty.DynamicVal, nul), plain(unknownID, str("a"), unknown, nul), false},
+		{"create without input", none, plain(unknown, nul, cty.DynamicVal, nul), plain(unknownID, nul, nul, nul), false},
+		{"create with unknown input", none, plain(unknown, cty.DynamicVal, cty.DynamicVal, nul), plain(unknownID, cty.DynamicVal, cty.DynamicVal, nul), false},
+		{"no change", plain(str("1"), str("a"), str("a"), nul), plain(str("1"), str("a"), str("a"), nul), plain(str("1"), str("a"), str("a"), nul), false},
+		{"other input", plain(str("1"), str("a"), str("a"), nul), plain(str("1"), cty.True, str("a"), nul), plain(str("1"), cty.True, cty.UnknownVal(cty.Bool), nul), false},
+		{"input removed", plain(str("1"), str("a"), str("a"), nul), plain(str("1"), nul, str("a"), nul), plain(str("1"), nul, cty.DynamicVal, nul), false},
+		{"trigger", plain(str("1"), str("a"), str("a"), nul), plain(str("1"), str("a"), str("a"), str("t")), plain(unknownID, str("a"), unknown, str("t")), true},
+		{"unknown trigger", plain(str("1"), nul, nul, str("t")), plain(str("1"), nul, nul, unknown), plain(unknownID, nul, nul, unknown), true},
+		{"destroy", plain(str("1"), nul, nul, nul), none, none, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -55,8 +60,8 @@ func TestPlan(t *testing.T) {
 
 func TestApply(t *testing.T) {
 	ctx := context.Background()
-	none := cty.NullVal(dataImplied())
-	planned := object(unknownID, str("a"), cty.UnknownVal(cty.String), nul)
+	none := cty.NullVal(plainImplied())
+	planned := plain(unknownID, str("a"), cty.UnknownVal(cty.String), nul)
 	resp, ds := New(nil).Apply(ctx, provider.ApplyRequest{Type: dataType, Prior: none, Planned: planned})
 	if ds.HasErrors() {
 		t.Fatal(ds.Err())
@@ -79,13 +84,13 @@ func TestUpgrade(t *testing.T) {
 		json string
 		want cty.Value
 	}{
-		{`{"id":"1","input":null,"output":null,"triggers_replace":null}`, object(str("1"), nul, nul, nul)},
-		{`{"id":"1","input":{"value":"a","type":"string"},"output":{"value":"a","type":"string"},"triggers_replace":null}`, object(str("1"), str("a"), str("a"), nul)},
-		{`{"id":null,"input":null,"output":null,"triggers_replace":null}`, object(cty.NullVal(cty.String), nul, nul, nul)},
-		{`{"id":"1","input":{"value":"a\n","type":"string"},"output":null,"triggers_replace":null}`, object(str("1"), str("a\n"), nul, nul)},
-		{`{"id":"1","input":{"value":[1],"type":["tuple",["number"]]},"output":null,"triggers_replace":null}`, object(str("1"), cty.TupleVal([]cty.Value{cty.NumberIntVal(1)}), nul, nul)},
-		{`{ "id":"1","input":null,"output":null,"triggers_replace":null}`, object(str("1"), nul, nul, nul)},
-		{`{"id":"ü","input":null,"output":null,"triggers_replace":null}`, object(str("ü"), nul, nul, nul)},
+		{`{"id":"1","input":null,"output":null,"triggers_replace":null}`, plain(str("1"), nul, nul, nul)},
+		{`{"id":"1","input":{"value":"a","type":"string"},"output":{"value":"a","type":"string"},"triggers_replace":null}`, plain(str("1"), str("a"), str("a"), nul)},
+		{`{"id":null,"input":null,"output":null,"triggers_replace":null}`, plain(cty.NullVal(cty.String), nul, nul, nul)},
+		{`{"id":"1","input":{"value":"a\n","type":"string"},"output":null,"triggers_replace":null}`, plain(str("1"), str("a\n"), nul, nul)},
+		{`{"id":"1","input":{"value":[1],"type":["tuple",["number"]]},"output":null,"triggers_replace":null}`, plain(str("1"), cty.TupleVal([]cty.Value{cty.NumberIntVal(1)}), nul, nul)},
+		{`{ "id":"1","input":null,"output":null,"triggers_replace":null}`, plain(str("1"), nul, nul, nul)},
+		{`{"id":"ü","input":null,"output":null,"triggers_replace":null}`, plain(str("ü"), nul, nul, nul)},
 	}
 	for _, test := range tests {
 		v, ds := New(nil).UpgradeState(context.Background(), provider.UpgradeRequest{Type: dataType, JSON: []byte(test.json)})
@@ -116,7 +121,7 @@ func TestMove(t *testing.T) {
 	if ds.HasErrors() {
 		t.Fatal(ds.Err())
 	}
-	want := object(str("123"), nul, nul, cty.ObjectVal(map[string]cty.Value{"a": str("b")}))
+	want := plain(str("123"), nul, nul, cty.ObjectVal(map[string]cty.Value{"a": str("b")}))
 	if !resp.State.RawEquals(want) {
 		t.Errorf("got %#v", resp.State)
 	}
@@ -216,8 +221,8 @@ func TestClosed(t *testing.T) {
 }
 
 func BenchmarkPlan(b *testing.B) {
-	p, prior := New(nil), object(str("1"), str("a"), str("a"), nul)
-	none, create := cty.NullVal(dataImplied()), object(unknownID, str("a"), cty.DynamicVal, nul)
+	p, prior := New(nil), plain(str("1"), str("a"), str("a"), nul)
+	none, create := cty.NullVal(plainImplied()), plain(unknownID, str("a"), cty.DynamicVal, nul)
 	b.Run("noop", func(b *testing.B) {
 		for b.Loop() {
 			p.Plan(b.Context(), provider.PlanRequest{Type: dataType, Prior: prior, Proposed: prior})
@@ -229,7 +234,7 @@ func BenchmarkPlan(b *testing.B) {
 		}
 	})
 	b.Run("apply", func(b *testing.B) {
-		planned := object(unknownID, str("a"), cty.UnknownVal(cty.String), nul)
+		planned := plain(unknownID, str("a"), cty.UnknownVal(cty.String), nul)
 		for b.Loop() {
 			p.Apply(b.Context(), provider.ApplyRequest{Type: dataType, Prior: none, Planned: planned})
 		}

@@ -15,20 +15,25 @@ import (
 // terraform_data (reference section 6.5): id is generated at creation. output is the input
 // at the last apply. A change of triggers_replace replaces the object, and a change of
 // input updates it. Output has the type of input, so the type differs between objects, and
-// values are built from their four attributes.
+// values are built from their attributes. store.go describes the store block.
 
 var (
 	unknownID = cty.UnknownVal(cty.String).RefineNotNull()
 	nullValue = cty.NullVal(cty.DynamicPseudoType)
 )
 
-func object(id, input, output, triggers cty.Value) cty.Value {
-	return cty.ObjectVal(map[string]cty.Value{
+// object returns an object. store is cty.NilVal if the schema does not have the store block.
+func object(id, input, output, triggers, store cty.Value) cty.Value {
+	attrs := map[string]cty.Value{
 		"id":               id,
 		"input":            input,
 		"output":           output,
 		"triggers_replace": triggers,
-	})
+	}
+	if store != cty.NilVal {
+		attrs["store"] = store
+	}
+	return cty.ObjectVal(attrs)
 }
 
 // Read returns the stored object, which only Terrace can change.
@@ -51,19 +56,28 @@ func (p *Provider) Plan(_ context.Context, req provider.PlanRequest) (provider.P
 	}
 	input, triggers := req.Proposed.GetAttr("input"), req.Proposed.GetAttr("triggers_replace")
 	if req.Prior.IsNull() {
-		resp.Planned = object(unknownID, input, output(input), triggers)
+		resp.Planned = object(unknownID, input, output(input), triggers, p.newStore(req.Config))
 		return resp, nil
 	}
+	store, replace := p.planStore(req.Prior, req.Config)
 	if !same(req.Prior.GetAttr("triggers_replace"), triggers) {
-		resp.RequiresReplace = []cty.Path{{cty.GetAttrStep{Name: "triggers_replace"}}}
-		resp.Planned = object(unknownID, input, output(input), triggers)
+		resp.RequiresReplace = append(resp.RequiresReplace, cty.GetAttrPath("triggers_replace"))
+	}
+	resp.RequiresReplace = append(resp.RequiresReplace, replace...)
+	if len(resp.RequiresReplace) > 0 {
+		resp.Planned = object(unknownID, input, output(input), triggers, p.newStore(req.Config))
 		return resp, nil
 	}
-	if !same(req.Prior.GetAttr("input"), input) {
-		resp.Planned = object(req.Proposed.GetAttr("id"), input, cty.UnknownVal(input.Type()), triggers)
+	newInput := !same(req.Prior.GetAttr("input"), input)
+	if !newInput && (store == cty.NilVal || same(req.Prior.GetAttr("store"), store)) {
+		resp.Planned = req.Prior // keeps id and output
 		return resp, nil
 	}
-	resp.Planned = req.Prior // keeps id and output
+	out := req.Prior.GetAttr("output")
+	if newInput {
+		out = cty.UnknownVal(input.Type())
+	}
+	resp.Planned = object(req.Proposed.GetAttr("id"), input, out, triggers, store)
 	return resp, nil
 }
 
@@ -96,7 +110,8 @@ func (p *Provider) Apply(_ context.Context, req provider.ApplyRequest) (provider
 		return resp, nil
 	}
 	id, input, out := req.Planned.GetAttr("id"), req.Planned.GetAttr("input"), req.Planned.GetAttr("output")
-	if id.IsKnown() && out.IsKnown() {
+	store := p.applyStore(req.Planned, req.Config)
+	if id.IsKnown() && out.IsKnown() && store == cty.NilVal {
 		return resp, nil
 	}
 	if !id.IsKnown() {
@@ -105,7 +120,7 @@ func (p *Provider) Apply(_ context.Context, req provider.ApplyRequest) (provider
 	if !out.IsKnown() {
 		out = input
 	}
-	resp.State = object(id, input, out, req.Planned.GetAttr("triggers_replace"))
+	resp.State = object(id, input, out, req.Planned.GetAttr("triggers_replace"), store)
 	return resp, nil
 }
 
@@ -119,7 +134,7 @@ func (p *Provider) Import(_ context.Context, req provider.ImportRequest) ([]prov
 	case req.ID == "":
 		return nil, diag.Errorf(diag.CodeProviderImportNeedsId, nil, "Import needs an id", "An object of type terraform_data is imported by its id, which must not be empty.")
 	}
-	v := object(cty.StringVal(req.ID), nullValue, nullValue, nullValue)
+	v := object(cty.StringVal(req.ID), nullValue, nullValue, nullValue, p.noStore())
 	return []provider.Imported{{Type: dataType, State: v}}, nil
 }
 
@@ -150,5 +165,5 @@ func (p *Provider) Move(_ context.Context, req provider.MoveRequest) (provider.M
 	if err != nil {
 		return provider.MoveResponse{}, diag.Errorf(diag.CodeProviderMovedObject, nil, "Cannot read the object to be moved", "The stored attributes of the null_resource cannot be read: %s.", err)
 	}
-	return provider.MoveResponse{State: object(id, nullValue, nullValue, triggers), Private: req.SourcePrivate}, nil
+	return provider.MoveResponse{State: object(id, nullValue, nullValue, triggers, p.noStore()), Private: req.SourcePrivate}, nil
 }

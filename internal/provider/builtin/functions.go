@@ -40,7 +40,7 @@ func functions() map[string]*schema.Function {
 
 // Functions returns the functions of the schema.
 func (p *Provider) Functions(context.Context) (map[string]*schema.Function, diag.List) {
-	return sharedSchema().Functions, p.check()
+	return plainSchema().Functions, p.check()
 }
 
 // CallFunction calls one of the provider's functions.
@@ -48,7 +48,7 @@ func (p *Provider) CallFunction(_ context.Context, name string, args []cty.Value
 	if p.closed.Load() {
 		return cty.NilVal, fmt.Errorf("the built-in provider has been closed")
 	}
-	f := sharedSchema().Functions[name]
+	f := plainSchema().Functions[name]
 	if f == nil {
 		return cty.NilVal, fmt.Errorf("the built-in provider has no function named %q", name)
 	}

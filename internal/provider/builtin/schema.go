@@ -8,8 +8,13 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// sharedSchema returns the schema, which is created on first use.
-var sharedSchema = sync.OnceValue(func() *schema.Provider {
+// The schemas without and with the store block of terraform_data. They are created on first use.
+var (
+	plainSchema = sync.OnceValue(func() *schema.Provider { return newSchema(false) })
+	storeSchema = sync.OnceValue(func() *schema.Provider { return newSchema(true) })
+)
+
+func newSchema(store bool) *schema.Provider {
 	return &schema.Provider{
 		Config: &schema.Block{},
 		Capabilities: schema.Capabilities{
@@ -24,22 +29,33 @@ var sharedSchema = sync.OnceValue(func() *schema.Provider {
 		Decode: func(mode addr.Mode, typ string) *schema.Resource {
 			switch {
 			case mode == addr.Managed && typ == dataType:
-				return &schema.Resource{Block: dataBlock()}
+				return &schema.Resource{Block: dataBlock(store)}
 			case mode == addr.Data && typ == remoteStateType:
 				return &schema.Resource{Block: remoteStateBlock()}
 			}
 			return nil
 		},
 	}
-})
+}
 
-func dataBlock() *schema.Block {
-	return &schema.Block{Attributes: map[string]*schema.Attribute{
+func dataBlock(store bool) *schema.Block {
+	b := &schema.Block{Attributes: map[string]*schema.Attribute{
 		"id":               {Type: cty.String, Computed: true},
 		"input":            {Type: cty.DynamicPseudoType, Optional: true},
 		"output":           {Type: cty.DynamicPseudoType, Computed: true},
 		"triggers_replace": {Type: cty.DynamicPseudoType, Optional: true},
 	}}
+	if store {
+		b.Blocks = map[string]*schema.NestedBlock{"store": {Nesting: schema.Single, OmitNull: true, Block: &schema.Block{Attributes: map[string]*schema.Attribute{
+			"input":            {Type: cty.DynamicPseudoType, Optional: true, WriteOnly: true},
+			"output":           {Type: cty.DynamicPseudoType, Computed: true},
+			"replace":          {Type: cty.Bool, Optional: true},
+			"sensitive":        {Type: cty.Bool, Optional: true},
+			"sensitive_output": {Type: cty.DynamicPseudoType, Computed: true, Sensitive: true},
+			"version":          {Type: cty.DynamicPseudoType, Optional: true},
+		}}}}
+	}
+	return b
 }
 
 func remoteStateBlock() *schema.Block {

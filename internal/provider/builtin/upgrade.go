@@ -10,8 +10,11 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// dataImplied returns the type of terraform_data, without the types of its dynamic values.
-var dataImplied = sync.OnceValue(func() cty.Type { return dataBlock().ImpliedType() })
+// The types of terraform_data without and with the store block, without the types of dynamic values.
+var (
+	plainImplied = sync.OnceValue(func() cty.Type { return dataBlock(false).ImpliedType() })
+	storeImplied = sync.OnceValue(func() cty.Type { return dataBlock(true).ImpliedType() })
+)
 
 // UpgradeState decodes stored terraform_data. The schema has only one version.
 func (p *Provider) UpgradeState(_ context.Context, req provider.UpgradeRequest) (cty.Value, diag.List) {
@@ -25,7 +28,10 @@ func (p *Provider) UpgradeState(_ context.Context, req provider.UpgradeRequest) 
 	case req.JSON == nil:
 		return cty.NilVal, diag.Errorf(diag.CodeProviderCall, nil, "Unreadable object", "The stored attributes are in the form of a state format before version 4, which the type terraform_data never had.")
 	}
-	return decode(req.JSON, dataImplied())
+	if p.store {
+		return decode(req.JSON, storeImplied())
+	}
+	return decode(req.JSON, plainImplied())
 }
 
 func decode(src []byte, ty cty.Type) (cty.Value, diag.List) {

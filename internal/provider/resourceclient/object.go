@@ -44,6 +44,9 @@ func newObject(o Object, s *schema.Resource) (*state.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := omitNull(obj, s.Block); err != nil {
+		return nil, err
+	}
 	obj.SchemaVersion = s.Version
 	obj.Private = o.Private
 	if s.Identity != nil && o.Identity != cty.NilVal && !o.Identity.IsNull() && o.Identity.IsWhollyKnown() {
@@ -53,6 +56,30 @@ func newObject(o Object, s *schema.Resource) (*state.Object, error) {
 		obj.IdentityVersion = s.IdentityVersion
 	}
 	return obj, nil
+}
+
+// omitNull encodes the attributes again without the null blocks that are not stored.
+func omitNull(obj *state.Object, b *schema.Block) (err error) {
+	var attrs map[string]cty.Value
+	for name, nb := range b.Blocks {
+		if nb.OmitNull && !obj.Value.IsNull() && obj.Value.GetAttr(name).IsNull() {
+			if attrs == nil {
+				attrs = obj.Value.AsValueMap()
+			}
+			delete(attrs, name)
+		}
+	}
+	if attrs == nil {
+		return nil
+	}
+	types := map[string]cty.Type{}
+	for name, ty := range b.ImpliedType().AttributeTypes() {
+		if _, ok := attrs[name]; ok {
+			types[name] = ty
+		}
+	}
+	obj.JSON, err = state.Encode(cty.ObjectVal(attrs), cty.Object(types))
+	return err
 }
 
 // Marked returns a value with its sensitive parts marked: those at the paths, and those in

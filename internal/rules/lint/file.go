@@ -218,7 +218,7 @@ func (x *facts) expression(a *hclsyntax.Attribute, in scope) {
 		w.name = a.Name
 	}
 	w.expression(a.Expr, place{name: w.name, top: true})
-	if in.typ != "variable" || a.Name != "type" {
+	if in.typ != "variable" && in.typ != "output" || a.Name != "type" {
 		x.quotes(a, in, path)
 	}
 }

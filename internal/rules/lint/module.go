@@ -676,7 +676,7 @@ func (c *checker) requiredProviders() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(used)) {
 		rp := m.RequiredProviders[name]
-		if name == "terraform" || rp != nil && (len(rp.Version) > 0 || c.generated(rp.At)) || slices.ContainsFunc(slices.Collect(maps.Values(m.Providers)), func(p *config.Provider) bool { return p.Name == name && len(p.Version) > 0 }) {
+		if name == "terraform" || rp != nil && (len(rp.Version) > 0 || rp.VersionExpr != nil || c.generated(rp.At)) || slices.ContainsFunc(slices.Collect(maps.Values(m.Providers)), func(p *config.Provider) bool { return p.Name == name && len(p.Version) > 0 }) {
 			continue
 		}
 		if at, ok := c.providerAt(name, rp); ok {
@@ -739,7 +739,10 @@ func (c *checker) below(m *Module, callers []string) (out map[addr.Provider]bool
 		if !ok {
 			return out, false
 		}
-		for name := range child.Config.RequiredProviders {
+		for name, rp := range child.Config.RequiredProviders {
+			if rp.SourceExpr != nil {
+				return out, false // its source depends on the call
+			}
 			out[child.Config.Source(name)] = true
 		}
 		for _, r := range child.Config.Resources {

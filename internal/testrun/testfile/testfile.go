@@ -25,7 +25,8 @@ type File struct {
 	Name      string // name in messages, relative to the working directory
 	Runs      []*Run // in the order of the file
 	Variables Variables
-	Providers map[string]*Provider // by name or name.alias; includes mocks
+	Declared  map[string]*config.Variable // variable blocks, by name
+	Providers map[string]*Provider        // by name or name.alias; includes mocks
 	Overrides []*Override
 	Parallel  bool // runs are parallel by default
 	// SkipCleanup keeps the objects of all runs, unless a run overrides it.
@@ -108,9 +109,24 @@ type Run struct {
 	Replace     []hcl.Traversal
 	Targets     []hcl.Traversal
 
-	Parallel    *bool  // nil means the setting of the file
-	StateKey    string // "" means the state of the module
-	SkipCleanup *bool  // nil means the setting of the file
+	Parallel    *bool    // nil means the setting of the file
+	StateKey    string   // "" means the state of the module
+	Backend     *Backend // contains the state; nil means that the state is empty at first
+	SkipCleanup *bool    // nil means the setting of the file
+}
+
+// A Backend is the backend block of a run. Its arguments may refer to variables and to other runs.
+type Backend = config.Backend
+
+// State returns the key of the state that a run uses. Runs with the same key share a state.
+func (r *Run) State() string {
+	if r.StateKey != "" {
+		return "key " + r.StateKey
+	}
+	if r.Module != nil {
+		return "module " + r.Module.Source + " " + r.Module.Version
+	}
+	return ""
 }
 
 // A Passed is an entry of the providers argument of a run.
@@ -141,7 +157,7 @@ func (f *File) Names() []string {
 
 var (
 	fileSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
-		{Type: "run", LabelNames: []string{"name"}}, {Type: "variables"}, {Type: "test"},
+		{Type: "run", LabelNames: []string{"name"}}, {Type: "variables"}, {Type: "test"}, {Type: "variable", LabelNames: []string{"name"}},
 		{Type: "provider", LabelNames: []string{"name"}}, {Type: "mock_provider", LabelNames: []string{"name"}},
 		{Type: "override_resource"}, {Type: "override_data"}, {Type: "override_module"},
 	}}
@@ -149,7 +165,7 @@ var (
 	runSchema  = &hcl.BodySchema{
 		Attributes: []hcl.AttributeSchema{{Name: "command"}, {Name: "providers"}, {Name: "expect_failures"}, {Name: "parallel"}, {Name: "state_key"}, {Name: "skip_cleanup"}},
 		Blocks: []hcl.BlockHeaderSchema{
-			{Type: "plan_options"}, {Type: "assert"}, {Type: "variables"}, {Type: "module"},
+			{Type: "plan_options"}, {Type: "assert"}, {Type: "variables"}, {Type: "module"}, {Type: "backend", LabelNames: []string{"type"}},
 			{Type: "override_resource"}, {Type: "override_data"}, {Type: "override_module"},
 		},
 	}
@@ -175,7 +191,7 @@ func Parse(name string, text []byte, set *source.Set) (*File, diag.List) {
 	layer := &source.Layer{Kind: source.Base, Name: name}
 	set.Add(&source.File{Path: name, Bytes: text, Layer: layer})
 	p := &parser{layer: layer}
-	out := &File{Name: name, Providers: map[string]*Provider{}}
+	out := &File{Name: name, Providers: map[string]*Provider{}, Declared: map[string]*config.Variable{}}
 	body := p.parse(name, text)
 	if body == nil {
 		return out, p.ds
@@ -199,6 +215,14 @@ func Parse(name string, text []byte, set *source.Set) (*File, diag.List) {
 			out.Runs = append(out.Runs, r)
 		case "variables":
 			out.Variables = p.variables(b.Body)
+		case "variable":
+			v, ds := config.DecodeVariable(b, layer)
+			p.ds = append(p.ds, ds...)
+			if have := out.Declared[v.Name]; have != nil {
+				p.errorf(diag.CodeTestFile, b.DefRange, "Multiple \"variable\" blocks", "The variable %q is already declared at %s.", v.Name, have.At)
+				continue
+			}
+			out.Declared[v.Name] = v
 		case "test":
 			c := p.content(b.Body, testSchema)
 			if v := p.flag(c, "parallel"); v != nil {
@@ -218,7 +242,26 @@ func Parse(name string, text []byte, set *source.Set) (*File, diag.List) {
 			out.Overrides = p.override(out.Overrides, b)
 		}
 	}
+	p.backends(out.Runs)
 	return out, p.ds.Sort()
+}
+
+// backends checks that each state has at most one backend, in the first run that uses the state.
+func (p *parser) backends(runs []*Run) {
+	first := map[string]*Run{}
+	for _, r := range runs {
+		key := r.State()
+		have := first[key]
+		switch {
+		case have == nil:
+			first[key] = r
+		case r.Backend == nil:
+		case have.Backend != nil:
+			p.errorf(diag.CodeTestFile, r.Backend.At, "Duplicate backend block", "The run %q, at %s, already has a backend for this state. To use another state, set state_key.", have.Name, have.At)
+		default:
+			p.errorf(diag.CodeTestFile, r.Backend.At, "Invalid backend block", "The run %q, at %s, uses the same state before. Move the backend block to that run, or set state_key.", have.Name, have.At)
+		}
+	}
 }
 
 // ParseMocks parses a file of mocks in the directory that a mock_provider block names.
@@ -516,7 +559,7 @@ func (p *parser) run(b *hcl.Block) *Run {
 	r.Mapped = c.Attributes["providers"] != nil
 	seen := map[string]bool{}
 	for _, b := range c.Blocks {
-		if b.Type == "plan_options" || b.Type == "variables" || b.Type == "module" {
+		if b.Type == "plan_options" || b.Type == "variables" || b.Type == "module" || b.Type == "backend" {
 			if seen[b.Type] {
 				p.errorf(diag.CodeTestFile, b.DefRange, "Multiple \""+b.Type+"\" blocks", "This run block already has a block of type %q.", b.Type)
 				continue
@@ -536,6 +579,8 @@ func (p *parser) run(b *hcl.Block) *Run {
 			r.Module = p.module(b)
 		case "plan_options":
 			p.planOptions(r, b)
+		case "backend":
+			r.Backend = &Backend{Type: b.Labels[0], Body: b.Body, At: b.DefRange}
 		default:
 			r.Overrides = p.override(r.Overrides, b)
 		}
