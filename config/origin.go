@@ -44,7 +44,7 @@ func (m *Module) blockAt(p Overridden) (typedPart, bool) {
 	if f == nil {
 		return typedPart{}, false
 	}
-	again := parseFile(FileRole{Path: f.Path}, p.Layer, parse(f.Path, func() ([]byte, error) { return f.Bytes, nil }), &source.Set{})
+	again := parseFile(FileRole{Path: f.Path}, p.Layer, parse(f.Path, func() ([]byte, error) { return f.Bytes, nil }), &source.Set{}, atTop())
 	for _, b := range again.blocks {
 		if b.head == p.At {
 			return b, true

@@ -98,6 +98,15 @@ func (Unimplemented) CloseEphemeral(context.Context, string, []byte) diag.List {
 }
 
 // Functions returns no functions.
+func (Unimplemented) List(context.Context, ListRequest, func(Listed) bool) diag.List {
+	return unimplemented("List")
+}
+
+// GenerateConfig implements Provider. It returns an error.
+func (Unimplemented) GenerateConfig(context.Context, string, cty.Value) (cty.Value, diag.List) {
+	return cty.DynamicVal, unimplemented("GenerateConfig")
+}
+
 func (Unimplemented) Functions(context.Context) (map[string]*schema.Function, diag.List) {
 	return nil, nil
 }

@@ -72,6 +72,7 @@ type planner struct {
 	found     findings
 	changes   bool        // the plan has changes other than reads by checks; set before checks run
 	ready     sync.Map    // *demand.Node that depend on no deferred object
+	listing   *listing    // nil unless list blocks run
 	unplanned atomic.Bool // in a plan to destroy: an object in state could not be planned
 }
 
@@ -294,6 +295,10 @@ func (p *planner) plan(t *demand.Task, d *eval.Desired) (ip *instancePlan, v cty
 		ip, v, ds = p.data(t, d)
 	case addr.Ephemeral:
 		ip, v, ds = p.ephemeral(t, d)
+	case addr.List:
+		ip = newInstancePlan(d)
+		v, ds = p.client.List(t, d, p.listing.generate, p.listing.to)
+		return ip, v, ds
 	default:
 		ip, v, ds = p.managed(t, d)
 	}
