@@ -102,6 +102,7 @@ const (
 	CodeCLIProviderAddress               = "cli/provider-address"
 	CodeCLIProviderCache                 = "cli/provider-cache"
 	CodeCLIPush                          = "cli/push"
+	CodeCLIQueryIncomplete               = "cli/query-incomplete"
 	CodeCLIQueryLimit                    = "cli/query-limit"
 	CodeCLIRawOutput                     = "cli/raw-output"
 	CodeCLIReplaceAddress                = "cli/replace-address"

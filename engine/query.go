@@ -16,13 +16,12 @@ import (
 // QueryOptions configures Query.
 type QueryOptions struct {
 	Variables map[string]InputValue
-	// Generate requests the objects and the configuration that the providers generate for them.
-	Generate bool
-	To       ListObserver
+	ListOptions
 }
 
 // The types of the results of list blocks.
 type (
+	ListOptions  = resourceclient.ListOptions
 	ListObserver = resourceclient.ListObserver
 	Listing      = resourceclient.Listing
 	Found        = resourceclient.Found
@@ -51,6 +50,25 @@ func (e *Engine) Query(ctx context.Context, prev *state.State, o QueryOptions) d
 	more = planner.Query(ctx, planner.Input{
 		Eval: in, Providers: e.providers(), State: prev, Options: plan.Options{Time: now},
 		KeepHosts: e.getenv("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0",
-	}, o.Generate, o.To)
+	}, o.ListOptions)
 	return append(ds, more...).Once()
+}
+
+// ProviderDigests returns the digests of the provider configurations of the root module whose
+// values are known. Two configurations of one provider with equal values have equal digests, also
+// in different directories. Values of managed resources come from the state prev, which may be
+// nil.
+func (e *Engine) ProviderDigests(ctx context.Context, prev *state.State, values map[string]InputValue) (map[addr.ProviderConfig]state.Digest, diag.List) {
+	vars, ds := e.inputs(values)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	now := e.o.Now().UTC()
+	in := e.evaluation(vars, now, true, eval.DeferNothing)
+	in.Compiled = &eval.Compiled{}
+	out, more := planner.ProviderDigests(ctx, planner.Input{
+		Eval: in, Providers: e.providers(), State: prev, Options: plan.Options{Time: now},
+		KeepHosts: e.getenv("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0",
+	})
+	return out, append(ds, more...)
 }

@@ -38,6 +38,10 @@ type Options struct {
 	Input       bool
 	Parallelism int
 	Reveal      bool
+
+	// With --all only.
+	Adopt   bool // write import and resource blocks into the units
+	Changes bool // write them also if the import would change something
 }
 
 // Flags returns the flags that a query in one directory and over many units share.
@@ -48,6 +52,13 @@ func (o *Options) Flags() flag.Flags {
 		flag.Parallelism(&o.Parallelism),
 		flag.Bool(&o.Reveal, "show-sensitive", "Show sensitive values."), flag.NoColor())
 	return append(fs, o.JSON.Flags()...)
+}
+
+// AllFlags returns the flags of a query over many units.
+func (o *Options) AllFlags() flag.Flags {
+	return append(o.Flags(),
+		flag.Bool(&o.Adopt, "generate", "Write an import block and a resource block for each unmanaged object into a new file of the unit that should own it, if its plan then imports the object and changes nothing."),
+		flag.Bool(&o.Changes, "allow-changes", "With -generate: write the blocks also if the plan would change the object."))
 }
 
 // Command declares query.
@@ -99,7 +110,7 @@ func run(ctx context.Context, c *command.Call, o *Options) int {
 	defer p.Close()
 	c.Report.Tell(ds.Warnings())
 	out := newPrinter(p, o)
-	ds = p.query(ctx, out, o.Generate != "")
+	ds = p.query(ctx, engine.ListOptions{Generate: o.Generate != "", To: out})
 	ds = append(ds, out.limits()...)
 	out.print()
 	if !ds.HasErrors() && o.Generate != "" && !o.JSON.On {
@@ -125,19 +136,12 @@ func open(ctx context.Context, c *command.Call, o *Options) (*loaded, diag.List)
 }
 
 // query runs the list blocks.
-func (p *loaded) query(ctx context.Context, to engine.ListObserver, generate bool) diag.List {
-	place, ds := p.Backend(ctx)
+func (p *loaded) query(ctx context.Context, how engine.ListOptions) diag.List {
+	prev, ds := p.state(ctx)
 	if ds.HasErrors() {
 		return ds
 	}
-	prev, more := p.Call.ReadWorkspace(ctx, place, p.Workspace, workdir.StateFiles{})
-	if ds = append(ds, more...); more.HasErrors() {
-		return ds
-	}
-	if more = p.SelectProviders(ctx, prev); more.HasErrors() {
-		return append(ds, more...)
-	}
-	return append(ds, p.Engine.Query(ctx, p.Translate(prev), engine.QueryOptions{Variables: p.Vars, Generate: generate, To: to})...)
+	return append(ds, p.Engine.Query(ctx, prev, engine.QueryOptions{Variables: p.Vars, ListOptions: how})...)
 }
 
 // A listing is a list block instance with its objects.

@@ -7,6 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/eval"
 	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -17,6 +18,7 @@ type Listing struct {
 	Schema   *schema.Resource // of the listed objects
 	Config   cty.Value        // arguments of the config block, without marks
 	Secret   []cty.Path       // sensitive paths of Config
+	Digest   state.Digest     // of the provider configuration, without its address
 	Limit    int64
 	Objects  bool // include_resource
 	Total    int  // number of objects; set when the listing is complete
@@ -42,10 +44,27 @@ type ListObserver interface {
 	Complete(*Listing) // is not called after an error
 }
 
+// ListOptions configures listings.
+type ListOptions struct {
+	// Objects requests the objects themselves for To, even without include_resource.
+	Objects bool
+	// Generate requires the objects, and requests the configuration that produces them.
+	Generate bool
+	To       ListObserver
+}
+
+// ConfigDigest returns the digest of a provider configuration without its address. It is zero if
+// the configuration is not known.
+func ConfigDigest(t *demand.Task, pc *eval.ProviderConfig) state.Digest {
+	v, ok := pc.Value(t)
+	if !ok || !v.IsWhollyKnown() {
+		return state.Digest{}
+	}
+	return state.DigestArgs(v)
+}
+
 // List lists the objects of an instance of a list block, and returns its value for references.
-// With generate, the provider must return the objects, and the configuration is requested that
-// produces them.
-func (x *Client) List(t *demand.Task, d *eval.Desired, generate bool, to ListObserver) (cty.Value, diag.List) {
+func (x *Client) List(t *demand.Task, d *eval.Desired, how ListOptions) (cty.Value, diag.List) {
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
 		return cty.DynamicVal, ds
@@ -74,8 +93,8 @@ func (x *Client) List(t *demand.Task, d *eval.Desired, generate bool, to ListObs
 	if ds = append(ds, more...); more.HasErrors() {
 		return cty.DynamicVal, ds
 	}
-	call := &lister{x: x, prov: prov, caller: provider.Caller{Config: pc.Addr, Instance: d.Addr()}, generate: generate, to: to}
-	call.of = &Listing{List: d.Addr(), Provider: pc.Addr, Schema: of, Config: config, Secret: secret, Limit: args.Limit, Objects: args.Objects}
+	call := &lister{x: x, prov: prov, caller: provider.Caller{Config: pc.Addr, Instance: d.Addr()}, how: how}
+	call.of = &Listing{List: d.Addr(), Provider: pc.Addr, Schema: of, Config: config, Secret: secret, Digest: ConfigDigest(t, pc), Limit: args.Limit, Objects: args.Objects}
 	data, more := call.list()
 	ds = append(ds, Blame(d, s, more)...)
 	return eval.ListedValue(of, data), ds.About(d.Addr().String())
@@ -83,12 +102,11 @@ func (x *Client) List(t *demand.Task, d *eval.Desired, generate bool, to ListObs
 
 // A lister makes the calls of one listing.
 type lister struct {
-	x        *Client
-	prov     provider.Provider
-	caller   provider.Caller
-	of       *Listing
-	generate bool
-	to       ListObserver
+	x      *Client
+	prov   provider.Provider
+	caller provider.Caller
+	of     *Listing
+	how    ListOptions
 }
 
 // list lists the objects, and returns the elements of data.
@@ -99,9 +117,9 @@ func (l *lister) list() ([]cty.Value, diag.List) {
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	l.to.Started(l.of)
+	l.how.To.Started(l.of)
 	canGenerate := false
-	if l.generate {
+	if l.how.Generate {
 		ps, more := l.prov.Schema(ctx)
 		if ds = append(ds, more...); more.HasErrors() {
 			return nil, ds
@@ -111,14 +129,14 @@ func (l *lister) list() ([]cty.Value, diag.List) {
 	var found []Found
 	var wrong diag.List
 	done := l.x.call()
-	more := l.prov.List(ctx, provider.ListRequest{Type: typ, Config: l.of.Config, Objects: l.of.Objects || l.generate, Limit: l.of.Limit}, func(o provider.Listed) bool {
+	more := l.prov.List(ctx, provider.ListRequest{Type: typ, Config: l.of.Config, Objects: l.of.Objects || l.how.Objects || l.how.Generate, Limit: l.of.Limit}, func(o provider.Listed) bool {
 		f, more := l.check(o)
 		if wrong = append(wrong, more...); more.HasErrors() {
 			return false
 		}
 		found = append(found, f)
 		if !canGenerate {
-			l.to.Found(l.of, f)
+			l.how.To.Found(l.of, f)
 		}
 		return int64(len(found)) < l.of.Limit
 	})
@@ -133,12 +151,12 @@ func (l *lister) list() ([]cty.Value, diag.List) {
 			if ds = append(ds, more...); more.HasErrors() {
 				return nil, ds
 			}
-			l.to.Found(l.of, f)
+			l.how.To.Found(l.of, f)
 		}
 		data[i] = l.element(f)
 	}
 	l.of.Total, l.of.Truncated = len(found), int64(len(found)) >= l.of.Limit
-	l.to.Complete(l.of)
+	l.how.To.Complete(l.of)
 	return data, ds
 }
 
@@ -157,7 +175,7 @@ func (l *lister) check(o provider.Listed) (Found, diag.List) {
 		wrong = "it has no identity"
 	case !o.Identity.IsWhollyKnown():
 		wrong = "its identity is unknown"
-	case l.generate && (o.Object == cty.NilVal || o.Object.IsNull()):
+	case l.how.Generate && (o.Object == cty.NilVal || o.Object.IsNull()):
 		wrong = "the object itself is missing, although it was requested"
 	case o.Object != cty.NilVal && !o.Object.IsNull():
 		if err := schema.AssertUsable(l.of.Schema.Block, o.Object, true); err != nil {
