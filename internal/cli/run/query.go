@@ -42,6 +42,7 @@ type estateQuery struct {
 	mu    sync.Mutex
 	of    map[*estate.Unit]*query.Unit
 	views map[*estate.Unit]*unitView
+	told  map[string]bool // messages that were printed
 }
 
 // queryAll runs the command query over all units.
@@ -70,7 +71,7 @@ func queryAll(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 	if wrong, ok := r.checked(ctx, cmd, slices.Concat(ds, more, e.Found.Ungenerated)); !ok || wrong.HasErrors() {
 		return r.failEstate(e, wrong)
 	}
-	q := &estateQuery{estateRun: r, o: o, cmd: cmd, of: map[*estate.Unit]*query.Unit{}, views: map[*estate.Unit]*unitView{}}
+	q := &estateQuery{estateRun: r, o: o, cmd: cmd, of: map[*estate.Unit]*query.Unit{}, views: map[*estate.Unit]*unitView{}, told: map[string]bool{}}
 	for _, u := range e.Found.Units {
 		n := c.Below(u.Dir)
 		n.Command, n.Report.Unit = cmd, u.Name
@@ -137,7 +138,13 @@ func (q *estateQuery) tell(u *estate.Unit, set *source.Set, ds diag.List) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, m := range ds {
+	ds = slices.DeleteFunc(slices.Clone(ds), func(m *diag.Message) bool {
+		key := fmt.Sprint(m.Summary, m.Detail, m.At)
+		again := m.Severity == diag.Warning && q.told[key] // units have many warnings in common
+		q.told[key] = true
+		return again
+	})
+	for _, m := range ds.Errors() {
 		m.Notes = append(m.Notes, diag.Note{Text: "in the unit " + u.Name})
 	}
 	if q.o.JSON.On && !ds.HasErrors() {
