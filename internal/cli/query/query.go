@@ -44,20 +44,17 @@ type Options struct {
 	Changes bool // write them also if the import would change something
 }
 
-// Flags returns the flags that a query in one directory and over many units share.
+// Flags returns the flags of query. Some are only allowed in one directory, or only with --all.
 func (o *Options) Flags() flag.Flags {
 	o.Input, o.Parallelism = true, 10
 	fs := append(flag.Vars(&o.Vars),
 		flag.Bool(&o.Input, "input", "Do not ask for input. Missing variables are errors then."),
 		flag.Parallelism(&o.Parallelism),
 		flag.Bool(&o.Reveal, "show-sensitive", "Show sensitive values."), flag.NoColor())
-	return append(fs, o.JSON.Flags()...)
-}
-
-// AllFlags returns the flags of a query over many units.
-func (o *Options) AllFlags() flag.Flags {
-	return append(o.Flags(),
-		flag.Bool(&o.Adopt, "generate", "Write an import block and a resource block for each unmanaged object into a new file of the unit that should own it, if its plan then imports the object and changes nothing."),
+	fs = append(fs, o.JSON.Flags()...)
+	return append(fs,
+		flag.Text(&o.Generate, "generate-config-out", "path", "Write import and resource blocks for the objects to a file, which must not exist. With -json, they are part of the output instead. Not with --all.").Completes(flag.Files),
+		flag.Bool(&o.Adopt, "generate", "With --all: write an import block and a resource block for each unmanaged object into a new file of the unit that should own it, if its plan then imports the object and changes nothing."),
 		flag.Bool(&o.Changes, "allow-changes", "With -generate: write the blocks also if the plan would change the object."))
 }
 
@@ -82,10 +79,12 @@ own it; with -generate it writes an import block and a resource block there.`,
 		Exits: []command.Exit{{Code: 0, Help: "All list blocks ran."}, {Code: 1, Help: "There was an error."}},
 		Prepare: func() (flag.Flags, command.Run) {
 			o := &Options{}
-			fs := append(o.Flags(), flag.Text(&o.Generate, "generate-config-out", "path", "Write import and resource blocks for the objects to a file, which must not exist. With -json, they are part of the output instead.").Completes(flag.Files))
-			return fs, func(ctx context.Context, c *command.Call) int {
+			return o.Flags(), func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) > 0 {
 					return c.UsageError("Too many command line arguments", "To specify a working directory, use the global -chdir flag.")
+				}
+				if o.Adopt || o.Changes {
+					return c.UsageError("Failed to parse command-line flags", "-generate and -allow-changes are about many units: use run --all query.")
 				}
 				if !o.JSON.Use(c.Report) {
 					return 1

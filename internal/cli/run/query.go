@@ -48,12 +48,14 @@ type estateQuery struct {
 // queryAll runs the command query over all units.
 func queryAll(ctx context.Context, c *command.Call, cmd *command.Command, f *unitflags.Flags, args []string) int {
 	o := &query.Options{}
-	rest, _, err := o.AllFlags().Parse(args, c.Env, false)
+	rest, _, err := o.Flags().Parse(args, c.Env, false)
 	switch {
 	case err != nil:
 		return c.Report.UsageError("query", "Failed to parse command-line flags", err.Error())
 	case len(rest) > 0:
 		return c.Report.UsageError("run", "Too many command line arguments", fmt.Sprintf("%q cannot be given with --all.", rest[0]))
+	case o.Generate != "":
+		return c.Report.UsageError("query", "Failed to parse command-line flags", "-generate-config-out names one file, so it cannot be given with --all. -generate writes into the units.")
 	case o.Changes && !o.Adopt:
 		return c.Report.UsageError("query", "Failed to parse command-line flags", "-allow-changes is about -generate, which is missing.")
 	}
