@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/addr"
@@ -143,7 +144,7 @@ func undeclaredProvider(m *Module, r *Resource) diag.List {
 }
 
 // atTopOfQuery is the kind of a query file.
-var atTopOfQuery = topKind(func() *kind {
+var atTopOfQuery = sync.OnceValue(func() *kind {
 	one := []string{"name"}
 	return newKind("query file", nil, map[string]blockRule{
 		"list": {labels: []string{"type", "name"}}, "provider": {labels: one}, "variable": {labels: one}, "locals": {},

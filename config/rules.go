@@ -184,11 +184,8 @@ func encryptionKind() *kind {
 	})
 }
 
-// topKind returns a function that creates the kind of a file on first use.
-func topKind(create func() *kind) func() *kind { return sync.OnceValue(create) }
-
 // atTop is the kind of a configuration file, with the blocks that are allowed at the top.
-var atTop = topKind(func() *kind {
+var atTop = sync.OnceValue(func() *kind {
 	one, two := []string{"name"}, []string{"type", "name"}
 	return newKind("file", nil, map[string]blockRule{
 		"terraform": {}, "language": {}, "required_providers": {}, "locals": {},

@@ -97,7 +97,7 @@ func (Unimplemented) CloseEphemeral(context.Context, string, []byte) diag.List {
 	return unimplemented("CloseEphemeral")
 }
 
-// Functions returns no functions.
+// List implements Provider. It returns an error.
 func (Unimplemented) List(context.Context, ListRequest, func(Listed) bool) diag.List {
 	return unimplemented("List")
 }
@@ -107,6 +107,7 @@ func (Unimplemented) GenerateConfig(context.Context, string, cty.Value) (cty.Val
 	return cty.DynamicVal, unimplemented("GenerateConfig")
 }
 
+// Functions returns no functions.
 func (Unimplemented) Functions(context.Context) (map[string]*schema.Function, diag.List) {
 	return nil, nil
 }

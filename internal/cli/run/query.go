@@ -39,10 +39,10 @@ type estateQuery struct {
 	o   *query.Options
 	cmd *command.Command
 
-	mu    sync.Mutex
-	of    map[*estate.Unit]*query.Unit
-	views map[*estate.Unit]*unitView
-	told  map[string]bool // messages that were printed
+	mu       sync.Mutex
+	of       map[*estate.Unit]*query.Unit
+	views    map[*estate.Unit]*unitView
+	reported map[string]bool // messages that were printed
 }
 
 // queryAll runs the command query over all units.
@@ -73,7 +73,7 @@ func queryAll(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 	if wrong, ok := r.checked(ctx, cmd, slices.Concat(ds, more, e.Found.Ungenerated)); !ok || wrong.HasErrors() {
 		return r.failEstate(e, wrong)
 	}
-	q := &estateQuery{estateRun: r, o: o, cmd: cmd, of: map[*estate.Unit]*query.Unit{}, views: map[*estate.Unit]*unitView{}, told: map[string]bool{}}
+	q := &estateQuery{estateRun: r, o: o, cmd: cmd, of: map[*estate.Unit]*query.Unit{}, views: map[*estate.Unit]*unitView{}, reported: map[string]bool{}}
 	for _, u := range e.Found.Units {
 		n := c.Below(u.Dir)
 		n.Command, n.Report.Unit = cmd, u.Name
@@ -142,8 +142,8 @@ func (q *estateQuery) tell(u *estate.Unit, set *source.Set, ds diag.List) {
 	defer q.mu.Unlock()
 	ds = slices.DeleteFunc(slices.Clone(ds), func(m *diag.Message) bool {
 		key := fmt.Sprint(m.Summary, m.Detail, m.At)
-		again := m.Severity == diag.Warning && q.told[key] // units have many warnings in common
-		q.told[key] = true
+		again := m.Severity == diag.Warning && q.reported[key] // units have many warnings in common
+		q.reported[key] = true
 		return again
 	})
 	for _, m := range ds.Errors() {

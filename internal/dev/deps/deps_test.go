@@ -259,7 +259,7 @@ const packageOrder = `
 	internal/estate, internal/estate/modules, internal/workdir/setup < estate;
 	internal/plan/planjson, internal/cli/flags < internal/cli/project;
 	internal/workdir/setup, internal/cli/project < internal/cli/initialize;
-	internal/cli/project, internal/testrun < internal/cli/validate, internal/cli/providers;
+	internal/cli/project, internal/testrun < internal/cli/validate, internal/cli/providers, internal/cli/query;
 	internal/state/backend/tfe, internal/cli/project < internal/cli/remoterun;
 	internal/cli/project < internal/cli/output, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/login, internal/cli/version, internal/cli/workspace;
@@ -282,7 +282,7 @@ const packageOrder = `
 	internal/cli/run < internal/cli/stack;
 	internal/estate, internal/cli/project < internal/cli/help;
 	internal/cli/project, internal/state/stateedit < internal/cli/statecmd;
-	internal/cli/project < internal/cli/importcmd, internal/cli/console, internal/cli/query;
+	internal/cli/project < internal/cli/importcmd, internal/cli/console;
 	internal/cli/flags, internal/lang/funcs < internal/cli/metadata;
 	internal/lang/eval, plan, state, internal/base/digraph < internal/plan/depgraph;
 	internal/cli/project, internal/plan/depgraph < internal/cli/graph;
