@@ -14,7 +14,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Mode distinguishes managed resources, data sources and ephemeral resources.
+// Mode distinguishes managed resources, data sources, ephemeral resources and list resources.
 type Mode uint8
 
 // The modes, in the order in which they are listed.
@@ -22,27 +22,32 @@ const (
 	Managed Mode = iota
 	Data
 	Ephemeral
+	List // queries of existing objects; see config.Queries
 )
 
-// String returns "managed", "data" or "ephemeral", as in state and plan files.
+// String returns "managed", "data" or "ephemeral", as in state and plan files, or "list".
 func (m Mode) String() string {
 	switch m {
 	case Data:
 		return "data"
 	case Ephemeral:
 		return "ephemeral"
+	case List:
+		return "list"
 	default:
 		return "managed"
 	}
 }
 
-// Prefix returns the prefix of addresses in the mode: "", "data." or "ephemeral.".
+// Prefix returns the prefix of addresses in the mode: "", "data.", "ephemeral." or "list.".
 func (m Mode) Prefix() string {
 	switch m {
 	case Data:
 		return "data."
 	case Ephemeral:
 		return "ephemeral."
+	case List:
+		return "list."
 	default:
 		return ""
 	}

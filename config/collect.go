@@ -58,7 +58,7 @@ func collect(dir string, names []string, read func(string) ([]byte, error), o Op
 	m.init()
 	c := &collector{m: m, index: map[objectKey]*object{}}
 	for _, f := range parseAll(m.Files, read, o) {
-		c.ds = append(c.ds, f.ds...)
+		c.ds = append(c.ds, withoutLists(f.ds)...)
 		for _, b := range f.blocks {
 			c.add(b.typ, b.part)
 		}
@@ -76,8 +76,14 @@ func (c *collector) decode(o Options) diag.List {
 		return ds
 	}
 	ds = append(ds, c.ds...)
+	return c.decodeObjects(o.Workers, ds)
+}
+
+// decodeObjects decodes all objects, and stores them in the module. It returns their messages and
+// those in ds, in source order.
+func (c *collector) decodeObjects(workers int, ds diag.List) diag.List {
 	objects := slices.Concat(c.objects, c.once)
-	parallel.Each(len(objects), o.Workers, func(i int) { objects[i].decode() })
+	parallel.Each(len(objects), workers, func(i int) { objects[i].decode() })
 	for _, obj := range objects {
 		ds = append(ds, obj.ds...)
 		c.m.store(obj.out)
@@ -100,7 +106,7 @@ func parseAll(roles []FileRole, read func(string) ([]byte, error), o Options) []
 		if f.Role == RoleOverride {
 			layer = &source.Layer{Kind: source.Override, N: f.N}
 		}
-		return parseFile(f, layer, o.parse(f.Path, func() ([]byte, error) { return read(f.name) }), o.Set)
+		return parseFile(f, layer, o.parse(f.Path, func() ([]byte, error) { return read(f.name) }), o.Set, atTop())
 	})
 }
 
@@ -127,7 +133,7 @@ func (c *collector) add(typ string, p part) {
 			"Symbol libraries are an experiment of OpenTofu 1.13, which Terrace does not have. Declare the values and functions in locals, or in a module.")...)
 	case "action":
 		c.ds = append(c.ds, unsupported(p, "Unsupported action block", noAction)...)
-	case "resource", "data", "ephemeral":
+	case "resource", "data", "ephemeral", "list":
 		c.addObject(p, objectKey{typ, p.labels[0], p.labels[1]})
 	default:
 		c.addObject(p, objectKey{typ, p.labels[0], ""})
@@ -214,11 +220,15 @@ func (c *collector) addLocals(p part) {
 			s.Replaced = have.Value
 			have.Value = s
 		default:
-			c.ds = append(c.ds, errorAt(diag.CodeConfigDuplicateLocal, a.NameRange, "Duplicate local value definition",
-				"A local value named %q was already defined at %s. The names of local values must be unique within a module.", a.Name, have.At).
-				Note(&have.At, "first defined here")...)
+			c.ds = append(c.ds, duplicateLocal(a.Name, a.NameRange, have.At)...)
 		}
 	}
+}
+
+func duplicateLocal(name string, at, first source.Range) diag.List {
+	return errorAt(diag.CodeConfigDuplicateLocal, at, "Duplicate local value definition",
+		"A local value named %q was already defined at %s. The names of local values must be unique within a module.", name, first).
+		Note(&first, "first defined here")
 }
 
 // addProvider adds a provider block. It reads the alias, which is part of the object's key.
@@ -248,7 +258,7 @@ func (c *collector) addProvider(p part) {
 // label returns the name of the object for messages.
 func (k objectKey) label() string {
 	switch k.kind {
-	case "resource", "ephemeral":
+	case "resource", "ephemeral", "list":
 		return k.kind + " " + quote(k.a) + " " + quote(k.b)
 	case "data":
 		return "data source " + quote(k.a) + " " + quote(k.b)

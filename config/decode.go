@@ -16,6 +16,8 @@ func (o *object) decode() {
 		o.out, o.ds = decodeCall(o)
 	case "resource", "data", "ephemeral":
 		o.out, o.ds = decodeResource(o)
+	case "list":
+		o.out, o.ds = decodeList(o)
 	case "provider":
 		o.out, o.ds = decodeProvider(o)
 	case "check":

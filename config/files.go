@@ -6,24 +6,26 @@ import (
 	"strings"
 )
 
-// The loaded files are the entries of the directory with one of eight suffixes (source:
-// OpenTofu 1.12.6, and the documentation of override files and load order). Files with names
+// The loaded files are the entries of the directory with one of ten suffixes (source:
+// OpenTofu 1.12.6, and the documentation of override files, load order and query files). Files with names
 // that editors use for their own files are ignored. Override files are merged last. A .tofu
 // file replaces the .tf file with the same name.
 
 // suffixes are in the order in which they are tried, each with the suffix that shadows it.
 var suffixes = [...]struct {
 	text, by string
-	test     bool
+	role     Role
 }{
-	{".tf", ".tofu", false},
-	{".tf.json", ".tofu.json", false},
-	{".tftest.hcl", ".tofutest.hcl", true},
-	{".tftest.json", ".tofutest.json", true},
-	{".tofu", "", false},
-	{".tofu.json", "", false},
-	{".tofutest.hcl", "", true},
-	{".tofutest.json", "", true},
+	{".tf", ".tofu", RoleBase},
+	{".tf.json", ".tofu.json", RoleBase},
+	{".tftest.hcl", ".tofutest.hcl", RoleTest},
+	{".tftest.json", ".tofutest.json", RoleTest},
+	{".tofu", "", RoleBase},
+	{".tofu.json", "", RoleBase},
+	{".tofutest.hcl", "", RoleTest},
+	{".tofutest.json", "", RoleTest},
+	{".tfquery.hcl", "", RoleQuery},
+	{".tfquery.json", "", RoleQuery},
 }
 
 // fileClass is the classification of a file by its name.
@@ -48,14 +50,11 @@ func classify(name string) fileClass {
 		if !ok {
 			continue
 		}
-		c := fileClass{role: RoleBase}
+		c := fileClass{role: s.role}
 		if s.by != "" {
 			c.shadowBy = stem + s.by
 		}
-		switch {
-		case s.test:
-			c.role = RoleTest
-		case stem == "override" || strings.HasSuffix(stem, "_override"):
+		if s.role == RoleBase && (stem == "override" || strings.HasSuffix(stem, "_override")) {
 			c.role = RoleOverride
 		}
 		return c
@@ -85,7 +84,7 @@ func filesOf(dir string, names []string) []FileRole {
 		case c.role == RoleOverride:
 			f.N = len(over) + 1
 			over = append(over, f)
-		case c.role == RoleTest:
+		case c.role == RoleTest || c.role == RoleQuery:
 			rest = append(rest, f)
 		default:
 			base = append(base, f)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/terrace-iac/terrace/diag"
@@ -42,7 +43,14 @@ func TestMessages(t *testing.T) {
 	}
 	for code, files := range cases {
 		t.Run(code, func(t *testing.T) {
-			_, ds := LoadFiles(".", files, Options{})
+			m, ds := LoadFiles(".", files, Options{})
+			disk := fstest.MapFS{}
+			for name, text := range files {
+				disk[name] = &fstest.MapFile{Data: text}
+			}
+			q, more := LoadQueries(".", Options{FS: disk})
+			_, twice := q.Into(m)
+			ds = slices.Concat(ds, more, twice)
 			if !slices.ContainsFunc(ds, func(d *diag.Message) bool { return d.Code == "config/"+code && blamed(d, files) }) {
 				t.Errorf("the message was not provoked, or blames another line: %v", ds.Err())
 			}

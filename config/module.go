@@ -74,9 +74,10 @@ const (
 	RoleShadowed             // not loaded, because FileRole.By is loaded instead
 	RoleIgnored              // not loaded; FileRole.Why is the reason
 	RoleTest                 // a test file
+	RoleQuery                // a query file; see LoadQueries
 )
 
-// String returns "base", "override", "shadowed", "ignored" or "test".
+// String returns "base", "override", "shadowed", "ignored", "test" or "query".
 func (r Role) String() string {
 	switch r {
 	case RoleOverride:
@@ -87,6 +88,8 @@ func (r Role) String() string {
 		return "ignored"
 	case RoleTest:
 		return "test"
+	case RoleQuery:
+		return "query"
 	default:
 		return "base"
 	}
@@ -258,13 +261,14 @@ type PassedProvider struct {
 	Parent ProviderRef // the configuration in the calling module
 }
 
-// A Resource is a resource, data or ephemeral block.
+// A Resource is a resource, data, ephemeral or list block.
 type Resource struct {
 	Addr      addr.Resource
 	Repeat    Repeat
 	Provider  *ProviderRef // nil means the default configuration of the type's provider
 	DependsOn []hcl.Traversal
 	Body      hcl.Body // the provider's own arguments
+	Listing   *Listing // arguments of a list block; nil for other blocks
 	Lifecycle Lifecycle
 	Pre, Post []*Rule
 
@@ -282,7 +286,7 @@ func (r *Resource) TypeAt() source.Range {
 	at := r.At
 	labels := len(r.Addr.Type) + len(r.Addr.Name) + len(`"" ""`)
 	skip := at.End.Byte - at.Start.Byte - labels
-	word := map[addr.Mode]string{addr.Managed: "resource ", addr.Data: "data ", addr.Ephemeral: "ephemeral "}[r.Addr.Mode]
+	word := map[addr.Mode]string{addr.Managed: "resource ", addr.Data: "data ", addr.Ephemeral: "ephemeral ", addr.List: "list "}[r.Addr.Mode]
 	if skip != len(word) || at.Start.Line != at.End.Line {
 		return at
 	}

@@ -56,7 +56,7 @@ func openKind(name string, attrs map[string]rule, blocks map[string]blockRule) *
 
 // kindTable contains every kind of block that has arguments of its own.
 type kindTable struct {
-	resource, data, ephemeral          *kind
+	resource, data, ephemeral, list    *kind
 	module, provider, variable, output *kind
 	provisioner, rule                  *kind
 	moved, removed, imports, check     *kind
@@ -105,6 +105,9 @@ var kinds = sync.OnceValue(func() *kindTable {
 		"locals":      {rule: reserved},
 		"_":           {rule: escape},
 	})
+	t.list = newKind("list", A{
+		"count": replaces, "for_each": replaces, "provider": replaces, "include_resource": replaces, "limit": replaces,
+	}, B{"config": {rule: merges}})
 	t.module = openKind("module", A{
 		"source": replaces, "version": replaces, "count": replaces, "for_each": replaces,
 		"providers": replaces, "depends_on": forbidden,
@@ -182,7 +185,7 @@ func encryptionKind() *kind {
 	})
 }
 
-// atTop is the kind of a file, with the blocks that are allowed at the top.
+// atTop is the kind of a configuration file, with the blocks that are allowed at the top.
 var atTop = sync.OnceValue(func() *kind {
 	one, two := []string{"name"}, []string{"type", "name"}
 	return newKind("file", nil, map[string]blockRule{

@@ -132,11 +132,11 @@ func (k *kind) withoutOwnSyntax(b *hclsyntax.Body) *hclsyntax.Body {
 	return out
 }
 
-// topBlocks splits a file into its blocks.
-func topBlocks(body hcl.Body, layer *source.Layer) ([]typedPart, hcl.Diagnostics) {
+// topBlocks splits a file of the kind top into its blocks.
+func topBlocks(body hcl.Body, layer *source.Layer, top *kind) ([]typedPart, hcl.Diagnostics) {
 	b, scanned := body.(*hclnative.Body)
-	if !scanned || !atTop().expects(b) {
-		content, diags := body.Content(&atTop().schema)
+	if !scanned || !top.expects(b) {
+		content, diags := body.Content(&top.schema)
 		return partsOf(content.Blocks, layer), diags
 	}
 	out := make([]typedPart, len(b.Blocks))

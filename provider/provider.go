@@ -57,6 +57,13 @@ type Provider interface {
 	// CloseEphemeral closes an ephemeral resource. private is that of the last response.
 	CloseEphemeral(ctx context.Context, typ string, private []byte) diag.List
 
+	// List lists existing objects of a managed type. It calls each for every object, one after the
+	// other, until each returns false. each may be called before an error is returned.
+	List(ctx context.Context, req ListRequest, each func(Listed) bool) diag.List
+	// GenerateConfig returns a configuration with which a managed object has the given state.
+	// Schema().Capabilities.GenerateConfig reports whether the provider implements it.
+	GenerateConfig(ctx context.Context, typ string, state cty.Value) (cty.Value, diag.List)
+
 	// Functions returns the functions of a configured provider, by name. They may differ from those
 	// in the schema.
 	Functions(ctx context.Context) (map[string]*schema.Function, diag.List)
@@ -182,6 +189,21 @@ type Imported struct {
 	State    cty.Value
 	Private  []byte
 	Identity cty.Value
+}
+
+// ListRequest selects the objects that a provider lists.
+type ListRequest struct {
+	Type    string    // the managed type, which is also the type of the list resource
+	Config  cty.Value // configuration of the list resource
+	Objects bool      // the result contains the objects themselves
+	Limit   int64     // maximum number of objects; 0 means no limit
+}
+
+// A Listed is an existing object.
+type Listed struct {
+	Name     string    // for people; it need not be unique
+	Identity cty.Value // cty.NilVal if the provider returned none
+	Object   cty.Value // cty.NilVal if the provider did not return it
 }
 
 // MoveRequest is the request to convert an object of another resource type, possibly of another

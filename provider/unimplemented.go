@@ -97,6 +97,16 @@ func (Unimplemented) CloseEphemeral(context.Context, string, []byte) diag.List {
 	return unimplemented("CloseEphemeral")
 }
 
+// List implements Provider. It returns an error.
+func (Unimplemented) List(context.Context, ListRequest, func(Listed) bool) diag.List {
+	return unimplemented("List")
+}
+
+// GenerateConfig implements Provider. It returns an error.
+func (Unimplemented) GenerateConfig(context.Context, string, cty.Value) (cty.Value, diag.List) {
+	return cty.DynamicVal, unimplemented("GenerateConfig")
+}
+
 // Functions returns no functions.
 func (Unimplemented) Functions(context.Context) (map[string]*schema.Function, diag.List) {
 	return nil, nil

@@ -47,6 +47,7 @@ type Capabilities struct {
 	PlanDestroy       bool // PlanResourceChange must be called before a destroy
 	SchemaOptional    bool // other calls are possible without calling the schema method first
 	MoveResourceState bool // it can move state from other resource types
+	GenerateConfig    bool // it can generate the configuration of an object
 }
 
 // Resource returns the schema of a resource type, or nil if the provider does not have it. It
@@ -75,7 +76,8 @@ func (p *Provider) Invalid(mode addr.Mode, name string) error {
 	return p.Why(mode, name)
 }
 
-// A Resource is the schema of a managed resource, data source or ephemeral resource type.
+// A Resource is the schema of a managed resource, data source, ephemeral resource or list resource
+// type. The block of a list resource is that of its config block.
 type Resource struct {
 	Version         int64
 	Block           *Block

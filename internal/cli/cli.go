@@ -32,6 +32,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/planning"
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/providers"
+	"github.com/terrace-iac/terrace/internal/cli/query"
 	"github.com/terrace-iac/terrace/internal/cli/run"
 	"github.com/terrace-iac/terrace/internal/cli/scaffold"
 	"github.com/terrace-iac/terrace/internal/cli/show"
@@ -71,7 +72,7 @@ func Table() *command.Table {
 			workspace.Commands(),
 			statecmd.Commands(),
 			metadata.Commands(),
-			[]command.Command{fmtcmd.Command(), importcmd.Command(), console.Command(), testcmd.Command(), graph.Command(), planning.Drift(), execcmd.Command()},
+			[]command.Command{fmtcmd.Command(), importcmd.Command(), query.Command(), console.Command(), testcmd.Command(), graph.Command(), planning.Drift(), execcmd.Command()},
 			backendcmd.Commands(),
 			[]command.Command{initialize.Get(), login.Login(), login.Logout(), login.Push(), modules.Command(), providers.Command(), providers.Lock(), providers.Mirror(), providers.Schema()},
 			[]command.Command{run.Command(), run.Worker(), affected.Command(), check.Command()},

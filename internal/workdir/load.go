@@ -46,6 +46,7 @@ type LoadOptions struct {
 	Briefly     bool            // the program ends soon after the configuration is loaded
 	StateOnly   bool            // report no warnings of the configuration: the command reads only the state
 	RootOnly    bool            // errors in modules other than the root module are no error
+	Query       bool            // the root module includes the query files of the directory
 	ConfigDir   string          // directory of the configuration; "" means the working directory
 	Observe     event.Sink      // receives the events; nil means the Host
 }
@@ -87,9 +88,16 @@ func Load(ctx context.Context, c *Directory, o LoadOptions) (*Loaded, diag.List)
 	eo := p.engineOptions(o)
 	expect(c, o)
 	eo.Value = c.ValueOf(given.All())
+	var queryDs func() diag.List
+	if o.Query {
+		queryDs = addQueries(c, &eo)
+	}
 	e, loadDs := engine.Open(ctx, eo)
 	if e == nil {
 		return nil, append(ds, loadDs...)
+	}
+	if queryDs != nil {
+		loadDs = append(loadDs, queryDs()...)
 	}
 	p.use(e)
 	values, more := given.For(e.Root().Variables)
@@ -146,6 +154,24 @@ func Load(ctx context.Context, c *Directory, o LoadOptions) (*Loaded, diag.List)
 		c.host().Expect(0, true)
 	}
 	return p, ds
+}
+
+// addQueries adds the query files of the directory to the root module that the options load. The
+// returned function returns the messages about the files; it must be called after the load.
+func addQueries(c *Directory, o *engine.Options) func() diag.List {
+	q, ds := config.LoadQueries(".", config.Options{FS: c.FilesOf(), Set: c.Set})
+	if q.Empty() && !ds.HasErrors() {
+		ds = append(ds, diag.Errorf(diag.CodeConfigNoQueries, nil, "No list blocks", "The directory has no query file with a list block. Create a file such as main.tfquery.hcl.")...)
+	}
+	o.Root.Change = func(path addr.Module, m *config.Module) *config.Module {
+		if path != "" {
+			return m
+		}
+		out, more := q.Into(m)
+		ds = append(ds, more...)
+		return out
+	}
+	return func() diag.List { return ds.Once() }
 }
 
 // hasPlugins reports whether a configuration needs providers other than the built-in one.

@@ -36,7 +36,7 @@ func Command() command.Command {
 		Name: "fmt", Synopsis: "Reformat your configuration in the standard style", Usage: "[options] [target...]",
 		Mixed: true, Units: command.EachFolder,
 		Help: `Rewrites configuration files to a canonical format: those with the
-extensions .tf, .tofu, .tfvars, .tftest.hcl and .tofutest.hcl.
+extensions .tf, .tofu, .tfvars, .tftest.hcl, .tofutest.hcl and .tfquery.hcl.
 
 A target is a file, a directory, or "-" for standard input, whose result is
 printed. Without one it is the current directory.`,
@@ -80,7 +80,7 @@ func run(c *command.Call, o *options) int {
 		var ext *format.ErrExtension
 		switch {
 		case errors.As(err, &ext):
-			ds = append(ds, diag.Errorf(diag.CodeCLIFmtExtension, nil, "Invalid file extension", "Only .tf, .tofu, .tfvars, .tftest.hcl, and .tofutest.hcl files can be processed with %s fmt", c.Table.Program)...)
+			ds = append(ds, diag.Errorf(diag.CodeCLIFmtExtension, nil, "Invalid file extension", "Only .tf, .tofu, .tfvars, .tftest.hcl, .tofutest.hcl, and .tfquery.hcl files can be processed with %s fmt", c.Table.Program)...)
 		case errors.Is(err, fs.ErrNotExist):
 			ds = append(ds, diag.Errorf(diag.CodeCLIFmtPath, nil, "Invalid file or directory path", "No file or directory at %s", filepath.Clean(t))...)
 		case err != nil:

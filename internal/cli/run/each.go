@@ -36,6 +36,8 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 	switch {
 	case found && cmd.Name == "force-unlock":
 		return unlockRun(ctx, c, f, rest)
+	case found && cmd.Name == "query":
+		return queryAll(ctx, c, cmd, f, rest)
 	case over:
 		return runAll(ctx, c, name, f, args)
 	case found && (cmd.Units.Has(command.OneUnit) || !cmd.Units.Has(command.InUnit) && !cmd.Units.Has(command.EachFolder)), slices.Contains(aboutOne, name):

@@ -53,16 +53,19 @@ existing state.`,
 func declare(o *flags.Request) flag.Flags {
 	fs := o.Json.Flags()
 	fs[1] = fs[1].Hide()
-	fs = append(fs, flag.Bool(&o.NoTests, "no-tests", "Do not validate test files."), flags.TestDirectory(&o.TestDirectory))
+	fs = append(fs, flag.Bool(&o.NoTests, "no-tests", "Do not validate test files."), flags.TestDirectory(&o.TestDirectory),
+		flag.Bool(&o.Query, "query", "Validate the query files of the directory too."))
 	return append(append(fs, flag.Vars(&o.Vars)...), flag.NoColor())
 }
 
 // Over returns the form of validate for many units: it validates the module of each unit, and
 // its test files.
-func Over() *flags.Over { return &flags.Over{Flags: declare} }
+func Over() *flags.Over {
+	return &flags.Over{Flags: declare, Refused: map[string]string{"query": "validates the query files of one directory"}}
+}
 
 func runValidate(ctx context.Context, c *command.Call, o *flags.Request) int {
-	ds := validate(ctx, c, o.Vars)
+	ds := validate(ctx, c, o.Vars, o.Query)
 	if !o.NoTests {
 		_, more := testrun.Load(c.FilesOf(), o.TestDirectory, c.Report.Set)
 		ds = append(ds, more...)
@@ -81,8 +84,8 @@ func runValidate(ctx context.Context, c *command.Call, o *flags.Request) int {
 }
 
 // validate checks the configuration. It needs no values of variables.
-func validate(ctx context.Context, c *command.Call, flags []workdir.VarFlag) diag.List {
-	p, ds := project.Load(ctx, c, workdir.LoadOptions{Vars: flags, Partial: true, Const: true, Briefly: true})
+func validate(ctx context.Context, c *command.Call, flags []workdir.VarFlag, query bool) diag.List {
+	p, ds := project.Load(ctx, c, workdir.LoadOptions{Vars: flags, Partial: true, Const: true, Briefly: true, Query: query})
 	if p == nil {
 		return ds
 	}

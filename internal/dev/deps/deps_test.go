@@ -228,6 +228,7 @@ const packageOrder = `
 	internal/estate/workcopy, internal/estate/arguments, internal/state/backend/selection < internal/estate/states;
 	internal/estate/discovery < internal/estate/report;
 	internal/estate/report, internal/plan/planfile, internal/state/journal < internal/estate/saved;
+	state < internal/estate/unmanaged;
 	internal/estate/discovery < internal/estate/outputs;
 	internal/estate/inputs, internal/estate/outputs, internal/estate/states < internal/estate/check;
 	internal/plan/refactoring, internal/state/stateedit, internal/estate/states, plan, internal/lang/hclnative < internal/estate/moves;
@@ -258,7 +259,7 @@ const packageOrder = `
 	internal/estate, internal/estate/modules, internal/workdir/setup < estate;
 	internal/plan/planjson, internal/cli/flags < internal/cli/project;
 	internal/workdir/setup, internal/cli/project < internal/cli/initialize;
-	internal/cli/project, internal/testrun < internal/cli/validate, internal/cli/providers;
+	internal/cli/project, internal/testrun < internal/cli/validate, internal/cli/providers, internal/cli/query;
 	internal/state/backend/tfe, internal/cli/project < internal/cli/remoterun;
 	internal/cli/project < internal/cli/output, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/login, internal/cli/version, internal/cli/workspace;
@@ -278,7 +279,7 @@ const packageOrder = `
 	internal/cli/planpage, internal/cli/remoterun < internal/cli/show;
 	internal/cli/planpage, internal/cli/remoterun, internal/cli/affected, internal/cli/rulecheck, internal/plan/rounds < internal/cli/planning;
 	internal/cli/units, internal/cli/rulecheck, internal/cli/savedplan, internal/rules/lint, internal/rules/format < internal/cli/check;
-	internal/estate/placement, internal/cli/units, internal/cli/planpage, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/testrun/testfile < internal/cli/run;
+	internal/estate/placement, internal/estate/unmanaged, internal/cli/query, internal/cli/units, internal/cli/planpage, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/testrun/testfile < internal/cli/run;
 	internal/cli/run < internal/cli/stack;
 	internal/estate, internal/cli/project < internal/cli/help;
 	internal/cli/project, internal/state/stateedit < internal/cli/statecmd;

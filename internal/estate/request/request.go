@@ -74,6 +74,7 @@ type Operation struct {
 	ShowAccepted  bool   `json:",omitzero"` // list the accepted drift
 	NoTests       bool   `json:",omitzero"` // do not validate test files
 	TestDirectory string `json:",omitzero"` // directory of the test files
+	Query         bool   `json:",omitzero"` // validate query files; not over many units
 }
 
 // Markdown contains the options of the Markdown that is written beside the output.

@@ -29,6 +29,7 @@ type code struct {
 
 	varIndex, localIndex, outputIndex, callIndex map[string]int
 	resourceIndex                                map[addr.Resource]int
+	lists                                        bool // there are list blocks
 }
 
 type varCode struct {
@@ -68,6 +69,7 @@ type resourceCode struct {
 	after     []refCode
 	provision []refCode // references of provisioners that run after a create
 	prevent   *lang.Expr
+	listing   *listingCode // nil unless it is a list block
 	triggers  []*lang.Expr
 	ofCheck   bool
 
@@ -182,6 +184,7 @@ func compile(cfg *config.Module) *code {
 	}
 	for _, a := range slices.SortedFunc(maps.Keys(cfg.Resources), addr.Resource.Compare) {
 		c.resourceIndex[a] = len(c.resources)
+		c.lists = c.lists || a.Mode == addr.List
 		c.resources = append(c.resources, compileResource(cfg.Resources[a]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Checks)) {
@@ -237,6 +240,9 @@ func compileResource(r *config.Resource) *resourceCode {
 		after: compileRefs(dependsOn(r)), prevent: compileSetting(r.Lifecycle.PreventDestroy), ofCheck: r.Check != "",
 	}
 	out.provision = provisionRefs(r)
+	if r.Listing != nil {
+		out.listing = &listingCode{compileSetting(r.Listing.IncludeResource), compileSetting(r.Listing.Limit)}
+	}
 	for _, x := range r.Lifecycle.ReplaceTriggeredBy {
 		out.triggers = append(out.triggers, lang.Compile(x))
 	}

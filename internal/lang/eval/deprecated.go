@@ -94,6 +94,9 @@ func (ev *Evaluator) deprecatedParts(s *schema.Resource) *oldPart {
 // markDeprecated marks the deprecated parts of an instance's value, or the whole value if the
 // type is deprecated.
 func (d *Desired) markDeprecated(t *demand.Task, v cty.Value) cty.Value {
+	if d.Resource.code.listing != nil {
+		return v // its value is not of the type of its schema
+	}
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
 		return v

@@ -127,7 +127,7 @@ func (r *Resource) Schema(t *demand.Task) (*schema.Resource, diag.List) {
 		if err := ps.Invalid(r.code.cfg.Addr.Mode, r.code.cfg.Addr.Type); err != nil {
 			return nil, diag.Errorf(diag.CodeEvalProviderSchema, &r.code.cfg.At, "Invalid provider schema", "The schema that the provider %s gives for %q cannot be used: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", p.Display(), r.code.cfg.Addr.Type, err)
 		}
-		kind := map[addr.Mode]string{addr.Managed: "resource type", addr.Data: "data source", addr.Ephemeral: "ephemeral resource"}[r.code.cfg.Addr.Mode]
+		kind := map[addr.Mode]string{addr.Managed: "resource type", addr.Data: "data source", addr.Ephemeral: "ephemeral resource", addr.List: "list resource"}[r.code.cfg.Addr.Mode]
 		types := map[string]bool{}
 		for _, name := range ps.Types[r.code.cfg.Addr.Mode] {
 			types[name] = true

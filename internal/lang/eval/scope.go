@@ -240,8 +240,19 @@ func resourceOf(ref hcl.Traversal) (r addr.Resource, used int, ok bool) {
 	return r, used, r.Type != "" && r.Name != ""
 }
 
+// resourceOf is the function resourceOf for a module. A reference that begins with list is about
+// a list block if the module has such blocks. Otherwise it is about a resource of the type list.
+func (m *Module) resourceOf(ref hcl.Traversal) (r addr.Resource, used int, ok bool) {
+	if !m.code.lists || ref.RootName() != "list" || len(ref) < 3 {
+		return resourceOf(ref)
+	}
+	r, used, ok = resourceOf(append(hcl.Traversal{hcl.TraverseRoot{Name: "data"}}, ref[1:]...))
+	r.Mode = addr.List
+	return r, used, ok
+}
+
 func (m *Module) resolveResource(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
-	a, used, ok := resourceOf(ref)
+	a, used, ok := m.resourceOf(ref)
 	if !ok {
 		return cty.DynamicVal, min(used, len(ref)), diag.Errorf(diag.CodeEvalReference, at, "Invalid reference", "A reference to a resource type must be followed by at least one attribute access, specifying the resource name.")
 	}
@@ -303,6 +314,9 @@ func (r *Resource) staticMistake(t *demand.Task, rest hcl.Traversal, at *source.
 		}
 		rest = rest[1:]
 	}
+	if r.code.listing != nil {
+		return nil // its value is not of the type of its schema
+	}
 	s, ds := r.Schema(t)
 	if ds.HasErrors() {
 		return nil // reported elsewhere
@@ -335,7 +349,7 @@ func inCheck(n *demand.Node, name string) bool {
 
 func (m *Module) undeclared(a addr.Resource, at *source.Range) diag.List {
 	other := a
-	for _, mode := range []addr.Mode{addr.Managed, addr.Data, addr.Ephemeral} {
+	for _, mode := range []addr.Mode{addr.Managed, addr.Data, addr.Ephemeral, addr.List} {
 		other.Mode = mode
 		if _, ok := m.code.resourceIndex[other]; ok {
 			return diag.Errorf(diag.CodeEvalUndeclared, at, "Reference to undeclared resource", "%s is not declared in %s. Did you mean %s?", describeResource(a), m.label(), other)
@@ -370,6 +384,8 @@ func describeResource(a addr.Resource) string {
 		return `A data resource "` + a.Type + `" "` + a.Name + `"`
 	case addr.Ephemeral:
 		return `An ephemeral resource "` + a.Type + `" "` + a.Name + `"`
+	case addr.List:
+		return `A list block "` + a.Type + `" "` + a.Name + `"`
 	default:
 		return `A managed resource "` + a.Type + `" "` + a.Name + `"`
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // extensions are the extensions of the files that fmt formats.
-var extensions = []string{".tf", ".tofu", ".tfvars", ".tftest.hcl", ".tofutest.hcl"}
+var extensions = []string{".tf", ".tofu", ".tfvars", ".tftest.hcl", ".tofutest.hcl", ".tfquery.hcl"}
 
 // Formats reports whether fmt formats a file of this name. It never formats JSON.
 func Formats(name string) bool {

@@ -33,7 +33,7 @@ const (
 	Unit               // a unit file, or a file that units read
 	Stack              // a stack file
 	Rules              // a file with rules
-	Test               // a file with tests
+	Test               // a file with tests or queries
 	Data               // a YAML or JSON file, whose keys count where a configuration reads the file
 )
 
@@ -49,14 +49,16 @@ func KindOf(name string) Kind {
 	switch {
 	case is(".tf", ".tofu"):
 		return Module
-	case is(".tftest.json", ".tofutest.json"):
+	case is(".tftest.json", ".tofutest.json", ".tfquery.json"):
 		return Other
 	case is(".tf.json", ".tofu.json"):
 		return JSON
 	case is(".tfvars"):
 		return Values
-	case is(".tftest.hcl", ".tofutest.hcl", ".tfmock.hcl", ".tofumock.hcl"), rules.IsTest(name):
+	case is(".tftest.hcl", ".tofutest.hcl", ".tfmock.hcl", ".tofumock.hcl", ".tfquery.hcl"), rules.IsTest(name):
 		return Test
+	case is(".tfcomponent.hcl", ".tfstack.hcl", ".tfdeploy.hcl", ".policy.hcl", ".policytest.hcl"): // of other tools
+		return Other
 	case rules.IsFile(name):
 		return Rules
 	case name == unit.StackName, name == unit.StackAutoIncludeName:

@@ -72,9 +72,10 @@ type planner struct {
 	unwanted  sync.Map // addr.Instance to *demand.Cell[*orphanPlan]; in a refresh-only plan
 	destroyed destroyedByModule
 	found     findings
-	changes   bool        // the plan has changes other than reads by checks; set before checks run
-	ready     sync.Map    // *demand.Node that depend on no deferred object
-	unplanned atomic.Bool // in a plan to destroy: an object in state could not be planned
+	changes   bool                        // the plan has changes other than reads by checks; set before checks run
+	ready     sync.Map                    // *demand.Node that depend on no deferred object
+	listing   *resourceclient.ListOptions // nil unless list blocks run
+	unplanned atomic.Bool                 // in a plan to destroy: an object in state could not be planned
 }
 
 // Make makes a plan. With errors the plan contains everything that could be planned, and is
@@ -299,6 +300,10 @@ func (p *planner) plan(t *demand.Task, d *eval.Desired) (ip *instancePlan, v cty
 		ip, v, ds = p.data(t, d)
 	case addr.Ephemeral:
 		ip, v, ds = p.ephemeral(t, d)
+	case addr.List:
+		ip = newInstancePlan(d)
+		v, ds = p.client.List(t, d, *p.listing)
+		return ip, v, ds
 	default:
 		ip, v, ds = p.managed(t, d)
 	}

@@ -297,6 +297,9 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 	if v.leavesOut(d.Resource.Provider()) {
 		return v.alone(t, d)
 	}
+	if d.Addr().Resource.Mode == addr.List {
+		return v.list(t, d)
+	}
 	if v.early {
 		return v.valueBeforePlan(t, d)
 	}

@@ -103,6 +103,8 @@ func unknownType(mode addr.Mode, typ string) diag.List {
 		kind = "data source"
 	case addr.Ephemeral:
 		kind = "ephemeral resource type"
+	case addr.List:
+		kind = "list resource"
 	}
 	return diag.Errorf(diag.CodeProviderUnknownType, nil, "Unknown type", "The built-in provider has no %s named %q.", kind, typ)
 }
@@ -136,6 +138,16 @@ func (p *Provider) RenewEphemeral(_ context.Context, typ string, _ []byte) (prov
 // CloseEphemeral fails: the provider has no ephemeral resources.
 func (p *Provider) CloseEphemeral(_ context.Context, typ string, _ []byte) diag.List {
 	return unknownType(addr.Ephemeral, typ)
+}
+
+// List fails: the provider has no list resources.
+func (p *Provider) List(_ context.Context, req provider.ListRequest, _ func(provider.Listed) bool) diag.List {
+	return unknownType(addr.List, req.Type)
+}
+
+// GenerateConfig fails: the capabilities of the provider do not contain it.
+func (p *Provider) GenerateConfig(ctx context.Context, typ string, state cty.Value) (cty.Value, diag.List) {
+	return provider.Unimplemented{}.GenerateConfig(ctx, typ, state)
 }
 
 // Stop does nothing: no call takes long enough to be stopped.

@@ -149,6 +149,16 @@ func (p *Provider) OpenEphemeral(ctx context.Context, typ string, config cty.Val
 	return provider.Opened{Result: Fill(typ, b.SetUnknowns(config))}, nil
 }
 
+// List implements provider.Provider. Scripts have no list resources.
+func (p *Provider) List(ctx context.Context, req provider.ListRequest, each func(provider.Listed) bool) diag.List {
+	return provider.Unimplemented{}.List(ctx, req, each)
+}
+
+// GenerateConfig implements provider.Provider. Scripts do not generate configuration.
+func (p *Provider) GenerateConfig(ctx context.Context, typ string, state cty.Value) (cty.Value, diag.List) {
+	return provider.Unimplemented{}.GenerateConfig(ctx, typ, state)
+}
+
 // RenewEphemeral calls the script's Renew.
 func (p *Provider) RenewEphemeral(ctx context.Context, typ string, private []byte) (provider.Renewal, diag.List) {
 	if ds := p.begin(ctx, "RenewEphemeral", typ, p.block(addr.Ephemeral, typ), cty.NilVal); ds != nil {

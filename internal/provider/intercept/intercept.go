@@ -74,6 +74,8 @@ type (
 	OpenEphemeral    = call[OpenEphemeralRequest, provider.Opened]
 	RenewEphemeral   = call[RenewEphemeralRequest, provider.Renewal]
 	CloseEphemeral   = call[CloseEphemeralRequest, None]
+	List             = call[ListRequest, None]
+	GenerateConfig   = call[GenerateConfigRequest, cty.Value]
 	Functions        = call[FunctionsRequest, map[string]*schema.Function]
 	CallFunction     = call[CallFunctionRequest, Returned]
 )
@@ -110,6 +112,14 @@ type (
 	CloseEphemeralRequest struct {
 		Type    string
 		Private []byte
+	}
+	ListRequest struct {
+		provider.ListRequest
+		Each func(provider.Listed) bool
+	}
+	GenerateConfigRequest struct {
+		Type  string
+		State cty.Value
 	}
 	CallFunctionRequest struct {
 		Name string
@@ -226,6 +236,21 @@ func (c Calls) CloseEphemeral(ctx context.Context, typ string, private []byte) d
 			return None{}, p.CloseEphemeral(ctx, req.Type, req.Private)
 		})
 	return ds
+}
+
+func (c Calls) List(ctx context.Context, req provider.ListRequest, each func(provider.Listed) bool) diag.List {
+	_, ds := handle(ctx, c.Handler, "List", ListRequest{req, each}, None{},
+		func(p provider.Provider, ctx context.Context, req ListRequest) (None, diag.List) {
+			return None{}, p.List(ctx, req.ListRequest, req.Each)
+		})
+	return ds
+}
+
+func (c Calls) GenerateConfig(ctx context.Context, typ string, state cty.Value) (cty.Value, diag.List) {
+	return handle(ctx, c.Handler, "GenerateConfig", GenerateConfigRequest{typ, state}, cty.DynamicVal,
+		func(p provider.Provider, ctx context.Context, req GenerateConfigRequest) (cty.Value, diag.List) {
+			return p.GenerateConfig(ctx, req.Type, req.State)
+		})
 }
 
 func (c Calls) Functions(ctx context.Context) (map[string]*schema.Function, diag.List) {

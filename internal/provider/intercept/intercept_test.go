@@ -101,6 +101,14 @@ func (r *recorder) RenewEphemeral(ctx context.Context, typ string, private []byt
 	return provider.Renewal{Private: []byte("answer")}, r.record("RenewEphemeral", ctx, typ, private)
 }
 
+func (r *recorder) List(ctx context.Context, req provider.ListRequest, _ func(provider.Listed) bool) diag.List {
+	return r.record("List", ctx, req)
+}
+
+func (r *recorder) GenerateConfig(ctx context.Context, typ string, state cty.Value) (cty.Value, diag.List) {
+	return cty.True, r.record("GenerateConfig", ctx, typ, state)
+}
+
 func (r *recorder) CloseEphemeral(ctx context.Context, typ string, private []byte) diag.List {
 	return r.record("CloseEphemeral", ctx, typ, private)
 }
@@ -135,6 +143,10 @@ func example(t reflect.Type, n *int) reflect.Value {
 	case t.Kind() == reflect.Map:
 		v.Set(reflect.MakeMap(t))
 		v.SetMapIndex(example(t.Key(), n), example(t.Elem(), n))
+	case t.Kind() == reflect.Func:
+		v.SetZero()
+	case t.Kind() == reflect.Bool:
+		v.SetBool(true)
 	case t.Kind() == reflect.Struct:
 		for i := range t.NumField() {
 			v.Field(i).Set(example(t.Field(i).Type, n))

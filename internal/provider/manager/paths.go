@@ -65,6 +65,10 @@ func (f pathFinder) inCall(c intercept.Call) string {
 		return f.inValues(c.Request.Config, c.Request.Meta)
 	case *intercept.OpenEphemeral:
 		return f.inValues(c.Request.Config)
+	case *intercept.List:
+		return f.inValues(c.Request.Config)
+	case *intercept.GenerateConfig:
+		return f.inValues(c.Request.State)
 	case *intercept.CallFunction:
 		return f.inValues(c.Request.Args...)
 	}

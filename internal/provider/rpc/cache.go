@@ -286,7 +286,8 @@ func (c *Client) readSchemas(ctx context.Context) (*schemas, diag.List) {
 	all := schemacache.Sections{
 		aboutSection: about, functionSection: {}, identitySection: {},
 		sectionOf(addr.Managed): resp.ResourceSchemas, sectionOf(addr.Data): resp.DataSourceSchemas, sectionOf(addr.Ephemeral): resp.EphemeralResourceSchemas,
-		ListResource.String(): resp.ListResourceSchemas, StateStore.String(): resp.StateStoreSchemas, Action.String(): {},
+		sectionOf(addr.List): resp.ListResourceSchemas,
+		StateStore.String():  resp.StateStoreSchemas, Action.String(): {},
 	}
 	var e encoder
 	if resp.ServerCapabilities != nil {
@@ -347,9 +348,9 @@ func newSchemas(all entries) (*schemas, error) {
 		if err := proto.Unmarshal(caps, s.caps); err != nil {
 			return nil, err
 		}
-		p.Capabilities = schema.Capabilities{PlanDestroy: s.caps.PlanDestroy, SchemaOptional: s.caps.GetProviderSchemaOptional, MoveResourceState: s.caps.MoveResourceState}
+		p.Capabilities = schema.Capabilities{PlanDestroy: s.caps.PlanDestroy, SchemaOptional: s.caps.GetProviderSchemaOptional, MoveResourceState: s.caps.MoveResourceState, GenerateConfig: s.caps.GenerateResourceConfig}
 	}
-	for _, mode := range []addr.Mode{addr.Managed, addr.Data, addr.Ephemeral} {
+	for _, mode := range []addr.Mode{addr.Managed, addr.Data, addr.Ephemeral, addr.List} {
 		p.Types[mode] = all.Names(sectionOf(mode))
 	}
 	if p.Config, err = s.block(about[configEntry]); err != nil {

@@ -252,8 +252,8 @@ func (c *Client) Configure(ctx context.Context, config cty.Value) diag.List {
 	return c.messages(w, resp.Diagnostics)
 }
 
-// ValidateResource checks the configuration of a resource, data source or
-// ephemeral resource.
+// ValidateResource checks the configuration of a resource, data source, ephemeral resource or
+// list resource. The other arguments of a list resource count as unknown.
 func (c *Client) ValidateResource(ctx context.Context, mode addr.Mode, typ string, config cty.Value) diag.List {
 	w := call{"check the configuration of", typ}
 	s, r, ds := c.lookup(ctx, w, mode)
@@ -273,6 +273,12 @@ func (c *Client) ValidateResource(ctx context.Context, mode addr.Mode, typ strin
 			resp, err = c.rpc.ValidateDataResourceConfig(ctx, req)
 		case addr.Ephemeral:
 			resp, err = c.rpc.ValidateEphemeralResourceConfig(ctx, req)
+		case addr.List:
+			resp, err = c.rpc.ValidateListResourceConfig(ctx, &pb6.ValidateListRequest{
+				TypeName: typ, Config: req.Config,
+				IncludeResourceObject: e.value("include_resource", cty.UnknownVal(cty.Bool), value.NewCodec(cty.Bool)),
+				Limit:                 e.value("limit", cty.UnknownVal(cty.Number), value.NewCodec(cty.Number)),
+			})
 		default:
 			req.ClientCapabilities = capabilities()
 			resp, err = c.rpc.ValidateResourceConfig(ctx, req)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 
-	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
@@ -16,18 +15,17 @@ import (
 )
 
 // Kind is a kind of type that plugins can provide besides resources, data sources,
-// ephemeral resources and functions.
+// ephemeral resources, list resources and functions.
 type Kind uint8
 
 // The kinds.
 const (
-	ListResource Kind = iota
-	Action
-	StateStore // protocol 6 only
+	Action     Kind = iota
+	StateStore      // protocol 6 only
 )
 
 func (k Kind) String() string {
-	return [...]string{"list resource", "action", "state store"}[k]
+	return [...]string{"action", "state store"}[k]
 }
 
 // Others returns the types of a kind, sorted.
@@ -84,13 +82,6 @@ func (c *Client) ValidateOther(ctx context.Context, k Kind, typ string, config c
 	var resp *pb6.Diagnostics
 	var err error
 	switch k {
-	case ListResource:
-		var e enc
-		resp, err = c.rpc.ValidateListResourceConfig(ctx, &pb6.ValidateListRequest{
-			TypeName: typ, Config: v,
-			IncludeResourceObject: e.value("include_resource", cty.UnknownVal(cty.Bool), value.NewCodec(cty.Bool)),
-			Limit:                 e.value("limit", cty.UnknownVal(cty.Number), value.NewCodec(cty.Number)),
-		})
 	case Action:
 		resp, err = c.rpc.ValidateActionConfig(ctx, &pb6.ValidateRequest{TypeName: typ, Config: v})
 	default:
@@ -100,70 +91,6 @@ func (c *Client) ValidateOther(ctx context.Context, k Kind, typ string, config c
 		return c.failed(ctx, w, err)
 	}
 	return c.messages(w, resp.Diagnostics)
-}
-
-// GenerateConfig requests a configuration that produces an object with this state.
-func (c *Client) GenerateConfig(ctx context.Context, typ string, state cty.Value) (cty.Value, diag.List) {
-	w := call{"make a configuration of", typ}
-	s, r, ds := c.lookup(ctx, w, addr.Managed)
-	if ds.HasErrors() {
-		return cty.DynamicVal, ds
-	}
-	ty := r.Block.ImpliedType()
-	if !s.caps.GetGenerateResourceConfig() {
-		return cty.UnknownVal(ty), c.refused(w, errors.New("it does not say that it can"))
-	}
-	var e enc
-	req := &pb6.GenerateRequest{TypeName: typ, State: e.value("state", state, s.codec(r.Block))}
-	if e.err != nil {
-		return cty.UnknownVal(ty), c.refused(w, e.err)
-	}
-	resp, err := c.rpc.GenerateResourceConfig(ctx, req)
-	if err != nil {
-		return cty.UnknownVal(ty), c.failed(ctx, w, err)
-	}
-	var d dec
-	v := d.value("configuration", resp.Config, s.codec(r.Block), cty.UnknownVal(ty))
-	return v, c.answer(w, resp.Diagnostics, &d)
-}
-
-// Listed is one object that a list resource returned.
-type Listed struct {
-	Name     string
-	Identity cty.Value
-	Object   cty.Value // cty.NilVal unless it was requested
-}
-
-// List lists existing objects of the managed type with the same name. It calls each for
-// every object until each returns false. limit 0 means no limit.
-func (c *Client) List(ctx context.Context, typ string, config cty.Value, objects bool, limit int64, each func(Listed) bool) diag.List {
-	w := call{"list objects of", typ}
-	s, r, ds := c.lookup(ctx, w, addr.Managed)
-	if ds.HasErrors() {
-		return ds
-	}
-	v, ds := c.config(ctx, w, ListResource, config)
-	if ds.HasErrors() {
-		return ds
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	events, err := c.rpc.ListResource(ctx, &pb6.ListRequest{TypeName: typ, Config: v, IncludeResourceObject: objects, Limit: limit})
-	if err != nil {
-		return c.failed(ctx, w, err)
-	}
-	return receive(ctx, c, w, events, func(ev *pb6.ListEvent) (diag.List, bool) {
-		var d dec
-		l := Listed{Name: ev.DisplayName, Identity: d.identity(ev.Identity, s, r)}
-		if ev.ResourceObject != nil {
-			l.Object = d.value("object", ev.ResourceObject, s.codec(r.Block), cty.NilVal)
-		}
-		ds := c.answer(w, ev.Diagnostics, &d)
-		if ds.HasErrors() {
-			return ds, true
-		}
-		return ds, each(l)
-	})
 }
 
 // receive calls each for the events of a stream until each returns false.

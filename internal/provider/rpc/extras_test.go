@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/provider/rpc"
+	"github.com/terrace-iac/terrace/provider"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -21,7 +23,7 @@ func TestOthers(t *testing.T) {
 			if p.Protocol() != protocol {
 				t.Errorf("protocol %d", p.Protocol())
 			}
-			want := map[rpc.Kind][]string{rpc.ListResource: {"test_object"}, rpc.Action: {"test_action"}, rpc.StateStore: nil}
+			want := map[rpc.Kind][]string{rpc.Action: {"test_action"}, rpc.StateStore: nil}
 			if protocol == 6 {
 				want[rpc.StateStore] = []string{"test_store"}
 			}
@@ -51,11 +53,18 @@ func TestOthers(t *testing.T) {
 
 func testList(t *testing.T, p *rpc.Client) {
 	ctx := context.Background()
-	config := cty.ObjectVal(vals{"name": cty.NullVal(cty.String)})
-	noErrors(t, p.ValidateOther(ctx, rpc.ListResource, "test_object", config))
+	config := func(misbehave string) cty.Value {
+		return cty.ObjectVal(vals{"name": cty.NullVal(cty.String), "number": cty.NullVal(cty.Number), "misbehave": str(misbehave)})
+	}
+	noErrors(t, p.ValidateResource(ctx, addr.List, "test_object", config("")))
+	s, ds := p.Schema(ctx)
+	noErrors(t, ds)
+	if d := cmp.Diff([]string{"test_object"}, s.Types[addr.List]); d != "" || s.Resource(addr.List, "test_object").Block.Attributes["number"] == nil || !s.Capabilities.GenerateConfig {
+		t.Error(d, "wrong schema of list resources")
+	}
 	list := func(objects bool, limit int64, stop int) []string {
 		var got []string
-		noErrors(t, p.List(ctx, "test_object", config, objects, limit, func(l rpc.Listed) bool {
+		noErrors(t, p.List(ctx, provider.ListRequest{Type: "test_object", Config: config(""), Objects: objects, Limit: limit}, func(l provider.Listed) bool {
 			got = append(got, fmt.Sprintf("%s %s %t", l.Name, l.Identity.GetAttr("id").AsString(), l.Object != cty.NilVal))
 			return len(got) != stop
 		}))
@@ -70,7 +79,9 @@ func testList(t *testing.T, p *rpc.Client) {
 	if got := list(false, 0, 1); len(got) != 1 {
 		t.Errorf("stopped after %v", got)
 	}
-	wantError(t, p.List(ctx, "test_record", config, false, 0, nil), rpc.CodeCall, "list resource test_record", "no such type")
+	failing := provider.ListRequest{Type: "test_object", Config: config("error")}
+	wantError(t, p.List(ctx, failing, nil), rpc.CodeMessage, "List failed")
+	wantError(t, p.List(ctx, provider.ListRequest{Type: "test_record", Config: config("")}, nil), rpc.CodeCall, "no type list.test_record")
 }
 
 func testAction(t *testing.T, p *rpc.Client) {

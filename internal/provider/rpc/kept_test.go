@@ -96,7 +96,7 @@ func TestKeptSchemas(t *testing.T) {
 		if n := requested(); n != perProcess {
 			t.Errorf("protocol %d: %d requests", protocol, n)
 		}
-		for _, k := range []rpc.Kind{rpc.ListResource, rpc.Action, rpc.StateStore} {
+		for _, k := range []rpc.Kind{rpc.Action, rpc.StateStore} {
 			a, ds := fresh.Others(t.Context(), k)
 			b, more := second.Others(t.Context(), k)
 			noErrors(t, append(ds, more...))

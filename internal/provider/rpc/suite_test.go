@@ -203,10 +203,10 @@ func suite(t *testing.T, protocol int, start func(*testing.T) provider.Provider)
 
 func testSchema(t *testing.T, p provider.Provider, protocol int) {
 	s := schemaOf(t, p)
-	if d := cmp.Diff(map[addr.Mode][]string{addr.Managed: {"test_group", "test_object", "test_old", "test_record"}, addr.Data: {"test_data"}, addr.Ephemeral: {"test_secret"}}, s.Types); d != "" {
+	if d := cmp.Diff(map[addr.Mode][]string{addr.Managed: {"test_group", "test_object", "test_old", "test_record"}, addr.Data: {"test_data"}, addr.Ephemeral: {"test_secret"}, addr.List: {"test_object"}}, s.Types); d != "" {
 		t.Error(d)
 	}
-	if want := (schema.Capabilities{PlanDestroy: protocol == 6, SchemaOptional: protocol == 6, MoveResourceState: true}); s.Capabilities != want {
+	if want := (schema.Capabilities{PlanDestroy: protocol == 6, SchemaOptional: protocol == 6, MoveResourceState: true, GenerateConfig: true}); s.Capabilities != want {
 		t.Errorf("capabilities %+v", s.Capabilities)
 	}
 	if !s.Config.Attributes["token"].Sensitive {

@@ -43,7 +43,7 @@ import (
 // magic contains the version of the form. The version changes if callers need more sections. It is
 // also part of the file name, so that two versions of the program do not replace each other's
 // files.
-const magic = "terrace-schemas 1\n"
+const magic = "terrace-schemas 2\n"
 
 const (
 	headerSize = len(magic) + 4 + 8

@@ -178,24 +178,6 @@ func (s *server) CallFunction(_ context.Context, req *pb6.CallRequest) (*pb6.Cal
 	return &pb6.CallResponse{Error: &pb6.FunctionError{Text: "there is no function " + req.Name}}, nil
 }
 
-// ListResource lists three objects, or fewer if the limit is lower.
-func (s *server) ListResource(req *pb6.ListRequest, out grpc.ServerStreamingServer[pb6.ListEvent]) error {
-	for i := range 3 {
-		if req.Limit > 0 && int64(i) == req.Limit {
-			return nil
-		}
-		obj := with(s.object.Empty(), "id", cty.StringVal(fmt.Sprintf("id-%d", i)))
-		ev := &pb6.ListEvent{DisplayName: fmt.Sprintf("object %d", i), Identity: s.identityOf("test_object", obj)}
-		if req.IncludeResourceObject {
-			ev.ResourceObject = encodeValue(obj, s.codec(s.object))
-		}
-		if err := out.Send(ev); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (s *server) PlanAction(context.Context, *pb6.ActionRequest) (*pb6.PlanActionResponse, error) {
 	return &pb6.PlanActionResponse{}, nil
 }

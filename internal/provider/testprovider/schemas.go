@@ -55,7 +55,7 @@ func newCatalog(protocol int) *catalog {
 		secret: &schema.Block{Attributes: attrs{
 			"name": required(cty.String), "renew_ms": optional(cty.Number), "misbehave": optional(cty.String), "value": computed(cty.String),
 		}},
-		list:   &schema.Block{Attributes: attrs{"name": optional(cty.String)}},
+		list:   &schema.Block{Attributes: attrs{"name": optional(cty.String), "number": optional(cty.Number), "misbehave": optional(cty.String)}},
 		action: &schema.Block{Attributes: attrs{"name": required(cty.String)}},
 		store:  &schema.Block{Attributes: attrs{"folder": required(cty.String)}},
 		identity: &schema.Object{Nesting: schema.Single, Attributes: attrs{

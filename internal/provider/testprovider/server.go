@@ -244,8 +244,8 @@ func (s *server) ValidateEphemeralResourceConfig(_ context.Context, req *pb6.Val
 	return s.validate(req, s.secret)
 }
 
-func (s *server) ValidateListResourceConfig(context.Context, *pb6.ValidateListRequest) (*pb6.Diagnostics, error) {
-	return &pb6.Diagnostics{}, nil
+func (s *server) ValidateListResourceConfig(_ context.Context, req *pb6.ValidateListRequest) (*pb6.Diagnostics, error) {
+	return s.validate(&pb6.ValidateRequest{TypeName: req.TypeName, Config: req.Config}, s.list)
 }
 
 func (s *server) ValidateActionConfig(_ context.Context, req *pb6.ValidateRequest) (*pb6.Diagnostics, error) {
