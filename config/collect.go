@@ -38,6 +38,7 @@ type collector struct {
 	once    []*object // moved, removed and import blocks, which have no key
 	tf      terraformParts
 	ds      diag.List
+	queries bool // the files are query files
 }
 
 func load(dir string, names []string, read func(string) ([]byte, error), o Options) (*Module, diag.List) {
@@ -58,7 +59,7 @@ func collect(dir string, names []string, read func(string) ([]byte, error), o Op
 	m.init()
 	c := &collector{m: m, index: map[objectKey]*object{}}
 	for _, f := range parseAll(m.Files, read, o) {
-		c.ds = append(c.ds, withoutLists(f.ds)...)
+		c.ds = append(c.ds, f.ds...)
 		for _, b := range f.blocks {
 			c.add(b.typ, b.part)
 		}
@@ -106,12 +107,17 @@ func parseAll(roles []FileRole, read func(string) ([]byte, error), o Options) []
 		if f.Role == RoleOverride {
 			layer = &source.Layer{Kind: source.Override, N: f.N}
 		}
-		return parseFile(f, layer, o.parse(f.Path, func() ([]byte, error) { return read(f.name) }), o.Set, atTop())
+		return parseFile(f, layer, o.parse(f.Path, func() ([]byte, error) { return read(f.name) }), o.Set)
 	})
 }
 
 // add adds one top-level block of a file.
 func (c *collector) add(typ string, p part) {
+	if c.queries && !inQueries(typ) {
+		c.ds = append(c.ds, unsupported(p, "Unsupported block in a query file",
+			"A query file contains list, provider, variable and locals blocks. Everything else belongs in a configuration file, such as main.tf.")...)
+		return
+	}
 	switch typ {
 	case "terraform":
 		c.ds = append(c.ds, c.tf.add(p)...)
@@ -133,7 +139,14 @@ func (c *collector) add(typ string, p part) {
 			"Symbol libraries are an experiment of OpenTofu 1.13, which Terrace does not have. Declare the values and functions in locals, or in a module.")...)
 	case "action":
 		c.ds = append(c.ds, unsupported(p, "Unsupported action block", noAction)...)
-	case "resource", "data", "ephemeral", "list":
+	case "list":
+		if !c.queries {
+			c.ds = append(c.ds, unsupported(p, "Unsupported list block",
+				"A list block belongs in a query file, whose name ends with .tfquery.hcl: the command query reads it.")...)
+			return
+		}
+		c.addObject(p, objectKey{typ, p.labels[0], p.labels[1]})
+	case "resource", "data", "ephemeral":
 		c.addObject(p, objectKey{typ, p.labels[0], p.labels[1]})
 	default:
 		c.addObject(p, objectKey{typ, p.labels[0], ""})

@@ -47,7 +47,7 @@ func TestTooDeep(t *testing.T) {
 				}
 				return
 			}
-			p := parseFile(FileRole{Path: tt.file}, nil, parse(tt.file, func() ([]byte, error) { return []byte(tt.text), nil }), &source.Set{}, atTop())
+			p := parseFile(FileRole{Path: tt.file}, nil, parse(tt.file, func() ([]byte, error) { return []byte(tt.text), nil }), &source.Set{})
 			if ds := p.ds; len(ds) != 1 || ds[0].Code != "config/too-deep" || ds[0].At.Filename != tt.file || ds[0].At.Start.Line == 0 {
 				t.Errorf("messages: %v", ds.Err())
 			}

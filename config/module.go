@@ -41,7 +41,7 @@ type Module struct {
 	Removed   []*Removed
 	Imports   []*ImportBlock
 
-	again sync.Map // *reparsed by path: files that Origin parsed, since many messages refer to one file
+	again *sync.Map // *reparsed by path: files that Origin parsed, since many messages refer to one file
 }
 
 // Source returns the provider to which a local name in this module refers.
@@ -53,6 +53,7 @@ func (m *Module) Source(local string) addr.Provider {
 }
 
 func (m *Module) init() {
+	m.again = new(sync.Map)
 	m.RequiredProviders = map[string]*RequiredProvider{}
 	m.ProviderMetas = map[string]*ProviderMeta{}
 	m.Providers = map[string]*Provider{}

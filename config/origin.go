@@ -53,7 +53,7 @@ func (m *Module) blockAt(p Overridden) (typedPart, bool) {
 	kept, _ := m.again.Load(f.Path)
 	again, _ := kept.(*reparsed)
 	if again == nil || again.file != f || again.layer != p.Layer {
-		again = &reparsed{f, parseFile(FileRole{Path: f.Path}, p.Layer, parse(f.Path, func() ([]byte, error) { return f.Bytes, nil }), &source.Set{}, atTop())}
+		again = &reparsed{f, parseFile(FileRole{Path: f.Path}, p.Layer, parse(f.Path, func() ([]byte, error) { return f.Bytes, nil }), &source.Set{})}
 		m.again.Store(f.Path, again)
 	}
 	for _, b := range again.blocks {

@@ -54,9 +54,9 @@ func parse(path string, read func() ([]byte, error)) *syntax {
 // never shown.
 var handedIn = []string{"backend", "cloud", "encryption"}
 
-// parseFile splits one file into top-level blocks, which top lists. It returns everything that could be parsed;
+// parseFile splits one file into top-level blocks. It returns everything that could be parsed;
 // errors are messages.
-func parseFile(f FileRole, layer *source.Layer, s *syntax, set *source.Set, top *kind) *parsed {
+func parseFile(f FileRole, layer *source.Layer, s *syntax, set *source.Set) *parsed {
 	p := &parsed{path: f.Path, layer: layer}
 	set.Add(&source.File{Path: f.Path, Bytes: s.text, Layer: layer, Private: handedIn})
 	if s.err != nil {
@@ -76,7 +76,7 @@ func parseFile(f FileRole, layer *source.Layer, s *syntax, set *source.Set, top 
 		return p
 	}
 	var diags hcl.Diagnostics
-	p.blocks, diags = topBlocks(s.body, layer, top)
+	p.blocks, diags = topBlocks(s.body, layer)
 	p.ds = append(p.ds, diag.FromHCL(diags)...)
 	return p
 }

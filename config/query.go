@@ -4,8 +4,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/addr"
@@ -50,13 +48,13 @@ func LoadQueries(dir string, o Options) (*Queries, diag.List) {
 		}
 	}
 	base := &source.Layer{Kind: source.Base}
-	c := &collector{m: q.m, index: map[objectKey]*object{}}
+	c := &collector{m: q.m, index: map[objectKey]*object{}, queries: true}
 	for _, f := range parallel.Map(len(q.Files), o.Workers, func(i int) *parsed {
 		f := q.Files[i]
 		read := func() ([]byte, error) { return o.FS.ReadFile(filepath.Join(dir, f.name)) }
-		return parseFile(f, base, o.parse(f.Path, read), o.Set, atTopOfQuery())
+		return parseFile(f, base, o.parse(f.Path, read), o.Set)
 	}) {
-		c.ds = append(c.ds, onlyQueries(f.ds)...)
+		c.ds = append(c.ds, f.ds...)
 		for _, b := range f.blocks {
 			c.add(b.typ, b.part)
 		}
@@ -64,24 +62,13 @@ func LoadQueries(dir string, o Options) (*Queries, diag.List) {
 	return q, c.decodeObjects(o.Workers, c.ds)
 }
 
-// onlyQueries explains the errors about blocks that query files must not contain.
-func onlyQueries(ds diag.List) diag.List {
-	for _, m := range ds {
-		if m.Summary == "Unsupported block type" {
-			m.Detail += " A query file contains list, provider, variable and locals blocks. Everything else belongs in a configuration file, such as main.tf."
-		}
+// inQueries reports whether a query file can contain a type of block.
+func inQueries(typ string) bool {
+	switch typ {
+	case "list", "provider", "variable", "locals":
+		return true
 	}
-	return ds
-}
-
-// withoutLists explains the error about a list block in a configuration file.
-func withoutLists(ds diag.List) diag.List {
-	for _, m := range ds {
-		if m.Summary == "Unsupported block type" && strings.HasPrefix(m.Detail, `Blocks of type "list"`) {
-			m.Detail += " A list block belongs in a query file, whose name ends with .tfquery.hcl: the command query reads it."
-		}
-	}
-	return ds
+	return false
 }
 
 // Empty reports whether there are no list blocks.
@@ -142,14 +129,6 @@ func undeclaredProvider(m *Module, r *Resource) diag.List {
 	return errorAt(diag.CodeConfigListProvider, r.At, "Provider not required",
 		"%s uses the provider %q, which the configuration files do not require. Add it to required_providers in a configuration file, such as main.tf, and run init.", r.Addr, name)
 }
-
-// atTopOfQuery is the kind of a query file.
-var atTopOfQuery = sync.OnceValue(func() *kind {
-	one := []string{"name"}
-	return newKind("query file", nil, map[string]blockRule{
-		"list": {labels: []string{"type", "name"}}, "provider": {labels: one}, "variable": {labels: one}, "locals": {},
-	})
-})
 
 // decodeList decodes a list block.
 func decodeList(o *object) (*Resource, diag.List) {

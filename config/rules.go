@@ -185,7 +185,8 @@ func encryptionKind() *kind {
 	})
 }
 
-// atTop is the kind of a configuration file, with the blocks that are allowed at the top.
+// atTop is the kind of a configuration file or query file, with the blocks that are recognized at the
+// top. The collector rejects those that the file cannot contain.
 var atTop = sync.OnceValue(func() *kind {
 	one, two := []string{"name"}, []string{"type", "name"}
 	return newKind("file", nil, map[string]blockRule{
@@ -193,6 +194,6 @@ var atTop = sync.OnceValue(func() *kind {
 		"moved": {}, "import": {}, "removed": {}, "symbols": {labels: one},
 		"provider": {labels: one}, "variable": {labels: one}, "output": {labels: one},
 		"module": {labels: one}, "check": {labels: one},
-		"resource": {labels: two}, "data": {labels: two}, "ephemeral": {labels: two}, "action": {labels: two},
+		"resource": {labels: two}, "data": {labels: two}, "ephemeral": {labels: two}, "action": {labels: two}, "list": {labels: two},
 	})
 })

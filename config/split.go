@@ -133,10 +133,10 @@ func (k *kind) withoutOwnSyntax(b *hclsyntax.Body) *hclsyntax.Body {
 }
 
 // topBlocks splits a file of the kind top into its blocks.
-func topBlocks(body hcl.Body, layer *source.Layer, top *kind) ([]typedPart, hcl.Diagnostics) {
+func topBlocks(body hcl.Body, layer *source.Layer) ([]typedPart, hcl.Diagnostics) {
 	b, scanned := body.(*hclnative.Body)
-	if !scanned || !top.expects(b) {
-		content, diags := body.Content(&top.schema)
+	if !scanned || !atTop().expects(b) {
+		content, diags := body.Content(&atTop().schema)
 		return partsOf(content.Blocks, layer), diags
 	}
 	out := make([]typedPart, len(b.Blocks))

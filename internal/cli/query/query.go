@@ -182,7 +182,7 @@ func (x *printer) Started(l *engine.Listing) {
 	x.all[l] = &listing{Listing: l}
 	f := about(l)
 	f["input_config"] = plainObject(l.Config, l.Secret, x.o.Reveal)
-	x.p.Report.Stream.Typed(l.List.String()+": Starting query...", "list_start", map[string]any{"list_start": f})
+	x.p.Report.Stream.Typed(l.List.String()+": listing objects", "list_start", map[string]any{"list_start": f})
 }
 
 func (x *printer) Found(l *engine.Listing, f engine.Found) {
@@ -212,7 +212,7 @@ func (x *printer) Found(l *engine.Listing, f engine.Found) {
 	if o.resource != "" {
 		e["config"], e["import_config"] = o.resource, o.importing
 	}
-	x.p.Report.Stream.Typed(l.List.String()+": Result found", "list_resource_found", map[string]any{"list_resource_found": e})
+	x.p.Report.Stream.Typed(l.List.String()+": object found", "list_resource_found", map[string]any{"list_resource_found": e})
 }
 
 func (x *printer) Complete(l *engine.Listing) {
@@ -221,7 +221,7 @@ func (x *printer) Complete(l *engine.Listing) {
 	x.all[l].complete = true
 	f := about(l)
 	f["total"] = l.Total
-	x.p.Report.Stream.Typed(l.List.String()+": List complete", "list_complete", map[string]any{"list_complete": f})
+	x.p.Report.Stream.Typed(l.List.String()+": all objects listed", "list_complete", map[string]any{"list_complete": f})
 }
 
 // about returns the fields that all events of a listing have.
