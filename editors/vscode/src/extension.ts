@@ -80,7 +80,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
   const log = vscode.window.createOutputChannel("Terrace");
   const viewpoint = new Viewpoint(running);
   const effective = new Effective(running);
-  const affected = new Affected();
+  const affected = new Affected(running);
   // The server requests the settings again.
   const changed = () => running()?.sendNotification("workspace/didChangeConfiguration", { settings: null });
   context.subscriptions.push(

@@ -49,8 +49,9 @@ func Command() command.Command {
 		Uses:  command.State | command.Providers,
 		Units: command.InUnit | command.NeedsInputs | command.OneUnit | command.OnlyReads,
 		Help: `Evaluate expressions in the root module, with the values of variables and of
-the current state. With -scope, the names are those of another module. Objects that are not in the state are unknown; with -plan,
-they have their planned values. Nothing is changed.
+the current state. With -scope, the names are those of another module. Objects
+that are not in the state are unknown; with -plan, they have their planned
+values. Nothing is changed.
 
 At a terminal, the arrow keys recall earlier lines, the tab key completes
 names, and an expression continues over several lines until its brackets are

@@ -22,10 +22,11 @@ func Command() command.Command {
 		Help: `Runs a language server that speaks the Language Server Protocol on standard
 input and output. Editors start it; docs/editor.md has their settings.
 
-The server starts no provider, uses no network, and reads no state. The schemas
-of providers are those that earlier commands have kept. In unit files, functions
-that run programs have unknown values, unless the editor's option "trust" allows
-them for the directory. With --no-exec, no program runs in any case.`,
+The server starts no provider, uses no network, and reads no state. The
+schemas of providers are those that earlier commands have kept. In unit files,
+functions that run programs have unknown values, unless the editor's option
+"trust" allows them for the directory. With --no-exec, no program runs in any
+case.`,
 		Examples: []command.Example{{Line: "lsp", Text: "Answer the requests of an editor."}},
 		Exits:    []command.Exit{{Code: 0, Help: "The editor requested the shutdown."}, {Code: 1, Help: "The connection ended before that."}},
 		Prepare: func() (flag.Flags, command.Run) {

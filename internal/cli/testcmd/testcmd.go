@@ -41,9 +41,9 @@ or applies the configuration with a state of its own, and its assertions are
 evaluated. The objects are destroyed at the end of a file.
 
 Runs create real infrastructure, unless their providers are mocked. While real
-objects exist, their states are in .terraform/tests, so that a killed test loses
-nothing. The backend block of a run stores its state in a backend, and keeps the
-objects for the next test.
+objects exist, their states are in .terraform/tests, so that a killed test
+loses nothing. The backend block of a run stores its state in a backend, and
+keeps the objects for the next test.
 
 In a unit's directory, and with run --all, they are the tests of the unit's
 module, and the inputs of the unit are values of its variables.
