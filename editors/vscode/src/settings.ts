@@ -19,18 +19,20 @@ export function serverProgram(): string {
 // ServerSection is the section "terrace" of the configuration, as the server reads it.
 export interface ServerSection {
   lint: boolean;
+  allViewpoints: boolean;
   trust: boolean;
 }
 
 // serverSection returns the section for a workspace folder.
 export function serverSection(scope?: string): ServerSection {
   const uri = scope ? vscode.Uri.parse(scope) : undefined;
-  return { lint: vscode.workspace.getConfiguration("terrace", uri).get("lint", true), trust: trusted() };
+  const section = vscode.workspace.getConfiguration("terrace", uri);
+  return { lint: section.get("lint", true), allViewpoints: section.get("allViewpoints", false), trust: trusted() };
 }
 
 // initializationOptions make the server take the trust from the configuration that this extension sends.
-export function initializationOptions(): { lint: boolean; trust: string } {
-  return { lint: serverSection().lint, trust: "configuration" };
+export function initializationOptions(): { lint: boolean; allViewpoints: boolean; trust: string } {
+  return { ...serverSection(), trust: "configuration" };
 }
 
 // viewpointSetting returns the URI of the unit in the setting "terrace.viewpoint" for a file, or "".

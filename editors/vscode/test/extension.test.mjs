@@ -23,7 +23,7 @@ test("the server gets no trust from a repository", async () => {
   assert.deepEqual(c.server, { command: "terrace", args: ["lsp"] }, "the server starts in restricted mode, from the user's path");
   assert.equal(c.options.initializationOptions.trust, "configuration");
   const ask = async () => (await c.options.middleware.workspace.configuration({ items: [{ section: "terrace" }, { section: "terrace", scopeUri: "file:///repo" }, { section: "other" }] }, null, async () => [1, 2, 3]));
-  assert.deepEqual(await ask(), [{ lint: true, trust: false }, { lint: true, trust: false }, 3]);
+  assert.deepEqual(await ask(), [{ lint: true, allViewpoints: false, trust: false }, { lint: true, allViewpoints: false, trust: false }, 3]);
   e.trusted = true;
   assert.equal((await ask())[1].trust, false, "the setting of the workspace does not count in a trusted workspace either");
   e.settings = { "terrace.trust": "workspace" };

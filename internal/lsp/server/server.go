@@ -80,8 +80,8 @@ type settings struct {
 	Lint *bool `json:"lint"`
 	// Trust is described in trust.go.
 	Trust json.RawMessage `json:"trust"`
-	// AllViewpoints makes hover list the values in all units that read a file.
-	AllViewpoints bool `json:"allViewpoints"`
+	// AllViewpoints makes hover list the values in all units that read a file if it is true. nil means false.
+	AllViewpoints *bool `json:"allViewpoints"`
 }
 
 // Serve answers requests from in on out until the client disconnects or sends exit. ok reports whether

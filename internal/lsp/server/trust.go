@@ -149,14 +149,19 @@ func (s *Server) configure() {
 // keep their values.
 func (s *Server) configured(raw json.RawMessage) {
 	var o settings
-	if json.Unmarshal(raw, &o) != nil || o.Lint == nil {
+	if json.Unmarshal(raw, &o) != nil {
 		return
 	}
 	s.mu.Lock()
-	same := s.settings.Lint != nil && *s.settings.Lint == *o.Lint
-	s.settings.Lint = o.Lint
+	if o.AllViewpoints != nil {
+		s.settings.AllViewpoints = o.AllViewpoints
+	}
+	changed := o.Lint != nil && (s.settings.Lint == nil || *s.settings.Lint != *o.Lint)
+	if changed {
+		s.settings.Lint = o.Lint
+	}
 	s.mu.Unlock()
-	if !same {
+	if changed {
 		s.recompute()
 	}
 }

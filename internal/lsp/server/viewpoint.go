@@ -183,7 +183,7 @@ const maxNamed = 5
 // or the client does not want them.
 func (s *Server) everywhere(ctx context.Context, path, address string) string {
 	s.mu.Lock()
-	on := s.settings.AllViewpoints
+	on := s.settings.AllViewpoints != nil && *s.settings.AllViewpoints
 	s.mu.Unlock()
 	if !on {
 		return ""
