@@ -345,7 +345,7 @@ func (s *Session) openUnit(ctx context.Context, path string) (*Unit, diag.List) 
 		Host:    estates.Host{Plugins: plugins, Backends: u.dir.Backends(), Texts: u.dir.Set},
 	}
 	u.env = o.UnitEnv(root)
-	u.env.Machine.Run = sys.SkipPrograms // a conversion is tried with texts that nobody has saved
+	u.env.Machine.Run = sys.SkipPrograms               // a conversion is tried with texts that nobody has saved
 	for _, name := range s.Index.File(path).Searched { // a file that appears in a parent directory changes the unit
 		for at := filepath.Dir(root); ; at = filepath.Dir(at) {
 			u.reading.note(filepath.Join(at, name))
