@@ -136,8 +136,6 @@ func (r *renaming) show() {
 func (r *renaming) file(f *index.File, text *document.Text) {
 	switch f.Kind {
 	case index.Module, index.Test, index.Unit, index.Stack:
-	default:
-		return // without paths
 	case index.JSON:
 		for _, m := range r.moves {
 			if bytes.Contains(text.Bytes, []byte("/"+filepath.Base(m.from))) {
@@ -145,6 +143,8 @@ func (r *renaming) file(f *index.File, text *document.Text) {
 			}
 		}
 		return
+	default:
+		return // without paths
 	}
 	body, broken := index.Parse(f.Path, text.Bytes)
 	if body == nil || broken {

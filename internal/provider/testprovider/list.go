@@ -76,7 +76,7 @@ func (s *server) listed(config cty.Value) ([]cty.Value, error) {
 	}
 	for _, f := range files { // sorted by name
 		id, ok := strings.CutPrefix(strings.TrimSuffix(f.Name(), ".json"), "test_object.")
-		if id, err = url.PathUnescape(id); !ok || err != nil {
+		if _, err := url.PathUnescape(id); !ok || err != nil {
 			continue
 		}
 		b, err := os.ReadFile(filepath.Join(world, f.Name()))
