@@ -194,6 +194,17 @@ func (m ModuleInstance) Child(name string, key Key) ModuleInstance {
 	return ModuleInstance(join(string(m), "module."+name+key.String()))
 }
 
+// Within returns the address of an instance that is a relative to m, a module instance in m.
+func (m ModuleInstance) Within(a ModuleInstance) ModuleInstance {
+	switch {
+	case m == "":
+		return a
+	case a == "":
+		return m
+	}
+	return ModuleInstance(join(string(m), string(a)))
+}
+
 // A Step is one call in the path of a module instance.
 type Step struct {
 	Name string

@@ -185,9 +185,6 @@ func onlyInRoot(m *config.Module, call *config.Call) diag.List {
 	if m.Backend != nil {
 		ds = append(ds, diag.Warnf(diag.CodeModuleBackendIgnored, &m.Backend.At, "Backend configuration ignored", "Any selected backend applies to the entire configuration, so Terrace expects backend blocks only in the root module. This block is ignored.").Note(&call.At, "the module is called here")...)
 	}
-	for _, im := range m.Imports {
-		ds = append(ds, diag.Errorf(diag.CodeModuleImportBlock, &im.At, "Invalid import configuration", "An import block was found in a called module. Import blocks are only allowed in the root module.").Note(&call.At, "the module is called here")...)
-	}
 	return ds
 }
 

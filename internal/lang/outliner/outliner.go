@@ -542,6 +542,15 @@ func (c collector) settings(root *eval.Module) {
 		for i, v := range m.RequiredVersion {
 			c.add(&outline.Object{Kind: outline.Settings, Addr: prefix + "required_version[" + strconv.Itoa(i) + "]", At: v.Range, Parts: []outline.Part{{Path: " version", Print: p.expr(f, v.Expr, nil), Fixed: true, At: v.Range}}})
 		}
+		for _, b := range m.Imports {
+			out := &outline.Object{Kind: outline.Settings, Addr: "import " + prefix + p.text(b.To), At: b.At}
+			for _, s := range []*config.Setting{b.ID, b.Identity, b.ForEach} {
+				if s != nil {
+					out.Parts = append(out.Parts, outline.Part{Path: " " + s.Name, Print: newDigest("text").text(p.text(s.Expr)).sum(), Fixed: true, At: s.Range})
+				}
+			}
+			c.add(out)
+		}
 	})
 	if b := cfg.Backend; b != nil {
 		out := &outline.Object{Kind: outline.Settings, Addr: "backend", At: b.At}
@@ -549,16 +558,6 @@ func (c collector) settings(root *eval.Module) {
 		for _, x := range p.body(f, cfg, b.Body, nil, " "+b.Type) {
 			x.Secret, x.Fixed = true, true
 			out.Parts = append(out.Parts, x)
-		}
-		c.add(out)
-	}
-	for _, b := range cfg.Imports {
-		address := "import " + p.text(b.To)
-		out := &outline.Object{Kind: outline.Settings, Addr: address, At: b.At}
-		for _, s := range []*config.Setting{b.ID, b.Identity, b.ForEach} {
-			if s != nil {
-				out.Parts = append(out.Parts, outline.Part{Path: " " + s.Name, Print: newDigest("text").text(p.text(s.Expr)).sum(), Fixed: true, At: s.Range})
-			}
 		}
 		c.add(out)
 	}

@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
@@ -14,21 +15,31 @@ import (
 // and it checks objects that are already in state, too. It skips blocks with for_each or a
 // computed index, and null values, which the plan checks.
 func Validate(t *demand.Task, ev *eval.Evaluator) diag.List {
-	var ds diag.List
-	for _, b := range ev.Tree().Root.Config.Imports {
+	return validateModule(t, ev, ev.Root)
+}
+
+func validateModule(t *demand.Task, ev *eval.Evaluator, m *eval.Module) (ds diag.List) {
+	for _, b := range m.Node.Config.Imports {
 		if b.ForEach == nil {
-			ds = append(ds, validateBlock(t, ev, b)...)
+			ds = append(ds, validateBlock(t, ev, m, b)...)
+		}
+	}
+	for _, call := range callsWith(m, func(addr.ConfigResource) bool { return true }) {
+		if ch, ok := call.Children(t); ok {
+			for _, child := range ch.All {
+				ds = append(ds, validateModule(t, ev, child)...)
+			}
 		}
 	}
 	return ds
 }
 
-func validateBlock(t *demand.Task, ev *eval.Evaluator, b *config.ImportBlock) diag.List {
+func validateBlock(t *demand.Task, ev *eval.Evaluator, m *eval.Module, b *config.ImportBlock) diag.List {
 	target, ds := refactoring.ReadAddress(b.To, nil)
 	if ds.HasErrors() || target.IsModule() {
 		return nil // the plan reports it
 	}
-	it := &Instance{Addr: target.Instance(), Block: b, ev: ev}
+	it := &Instance{Addr: target.Instance(), Block: b, ev: ev, mod: m}
 	if b.Identity == nil {
 		_, ds := lang.Eval(t, it.scope(), lang.Compile(b.ID.Expr), cty.String)
 		return ds
@@ -39,7 +50,7 @@ func validateBlock(t *demand.Task, ev *eval.Evaluator, b *config.ImportBlock) di
 	if ds.HasErrors() || !plain.IsWhollyKnown() || plain.IsNull() || hasNull(plain) {
 		return ds
 	}
-	r := ev.Root.Resource(it.Addr.Resource)
+	r := m.Resource(it.Addr.Resource)
 	if r == nil || it.Addr.Module != "" {
 		return ds
 	}

@@ -86,7 +86,7 @@ func (m *managedPlan) plan() (cty.Value, diag.List) {
 		off.provider, m.found = m.found.provider, off
 		return v, append(ds, more...)
 	}
-	if it := p.imports.Of(m.sub.Addr); it != nil && !old.Value.IsNull() {
+	if it := p.imports.Of(m.t, m.sub.Addr); it != nil && !old.Value.IsNull() {
 		if ds = append(ds, it.Check(t, m.sub.Schema)...); ds.HasErrors() {
 			return unknown, ds
 		}
@@ -167,7 +167,7 @@ func (m *managedPlan) priorObject() (resourceclient.Object, diag.List) {
 func (m *managedPlan) current(old resourceclient.Object) (resourceclient.Object, *plan.Import, diag.List) {
 	p := m.p
 	if old.Value.IsNull() {
-		it := p.imports.Of(m.sub.Addr)
+		it := p.imports.Of(m.t, m.sub.Addr)
 		if it == nil || p.in.Mode != plan.Normal {
 			return old, nil, nil
 		}
@@ -248,7 +248,7 @@ func (m *managedPlan) importObject(it *imports.Instance) (resourceclient.Object,
 // importDeferral returns the reason for which it is unknown which object to import. It is nil if
 // that is known, or if the import must not be deferred.
 func (m *managedPlan) importDeferral(old resourceclient.Object) *eval.Deferral {
-	it := m.p.imports.Of(m.sub.Addr)
+	it := m.p.imports.Of(m.t, m.sub.Addr)
 	switch {
 	case m.p.in.Eval.Deferring == eval.DeferNothing || m.p.in.Mode != plan.Normal || !old.Value.IsNull():
 		return nil

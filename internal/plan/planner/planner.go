@@ -157,8 +157,8 @@ func (p *driver) prepare() diag.List {
 	ds = append(ds, p.matchReplace()...)
 	ds = append(ds, p.checkReplace()...)
 	if p.in.Mode == plan.Normal {
-		p.imports, more = imports.Read(p.graph.Task(p.ctx), p.ev, p.in.GenerateTo != "", p.scope.wantsBlock)
-		ds = append(ds, more...)
+		p.imports = imports.New(p.ev, p.in.GenerateTo != "", p.scope.wantsBlock)
+		ds = append(ds, p.imports.Read(p.graph.Task(p.ctx))...)
 	}
 	return ds
 }

@@ -112,7 +112,7 @@ func (m *managedPlan) postpone(why *deferral, c *plan.Change, written cty.Value,
 	if pc, ds := m.d.Provider(m.t); c == nil && !ds.HasErrors() {
 		c = m.p.guess(m.t, m.d, pc, s, planned, given)
 	}
-	if m.p.imports.Of(m.sub.Addr) != nil && m.p.prior.Instance(m.sub.Addr) == nil { // it is imported when it is planned again
+	if m.p.imports.Of(m.t, m.sub.Addr) != nil && m.p.prior.Instance(m.sub.Addr) == nil { // it is imported when it is planned again
 		m.found.refreshed, m.found.touched = nil, false
 	}
 	m.found.deferred = true
