@@ -111,7 +111,7 @@ func run(ctx context.Context, c *command.Call, o *Options) int {
 	out := newPrinter(p, o)
 	ds = p.query(ctx, engine.ListOptions{Generate: o.Generate != "", To: out})
 	ds = append(ds, out.limits()...)
-	out.print()
+	out.print(!ds.HasErrors())
 	if !ds.HasErrors() && o.Generate != "" && !o.JSON.On {
 		ds = append(ds, out.write(c.Path(o.Generate))...)
 	}
@@ -286,8 +286,8 @@ func Limited(root *config.Module, l *engine.Listing) diag.List {
 	return diag.Warnf(diag.CodeCLIQueryLimit, &at, "Limit of list block reached", "%s returned %s, as many as its limit allows. There may be more: set a larger limit.", l.List, view.Numbered(l.Total, "object"))
 }
 
-// print prints the objects for people.
-func (x *printer) print() {
+// print prints the objects for people. complete reports that everything was listed.
+func (x *printer) print(complete bool) {
 	h := x.p.Report.Human
 	if h == nil {
 		return
@@ -305,7 +305,7 @@ func (x *printer) print() {
 	for _, r := range rows {
 		b.WriteString(strings.TrimRight(fmt.Sprintf("%-*s   %-*s   %s", wide[0], r[0], wide[1], r[1], r[2]), " ") + "\n")
 	}
-	if len(rows) == 0 {
+	if len(rows) == 0 && complete {
 		h.Say("The list blocks returned no objects.\n")
 		return
 	}

@@ -141,8 +141,8 @@ func Plan(ctx context.Context, c *command.Call, o *Options, name, text string, a
 		po.Targets = append(po.Targets, addr.Target{Module: a.Addr.Module, Resource: a.Addr.Resource})
 	}
 	made, more := op.Plan(ctx, po)
-	if more.HasErrors() {
-		return more
+	if more.HasErrors() { // the user did not ask for targets
+		return slices.DeleteFunc(more, func(m *diag.Message) bool { return m.Code == diag.CodePlanTargeting })
 	}
 	by := map[addr.Instance]*plan.Change{}
 	for _, ch := range made.Changes {
