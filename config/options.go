@@ -34,6 +34,13 @@ type Options struct {
 	Parses *Parses
 }
 
+// An Above is an FS that also contains files above its root, with names that begin with "..".
+type Above interface {
+	FS
+	// Above returns the number of parent directories of the root that the FS contains.
+	Above() int
+}
+
 // A Locator is an FS that returns the location of a file: a name that two files only share if
 // their texts are equal, or "".
 type Locator interface {

@@ -67,9 +67,13 @@ type Options struct {
 	// Sources, if not nil, provides the configuration files in place of Dir and Overlay.
 	// Engines that share it read and parse each file once. They must also share Set.
 	Sources *Sources
-	// Files are the files of Dir that functions such as file read if Dir is not on disk. nil means
-	// those of Sources, which may belong to the directory of another engine.
+	// Files are the files of Dir that functions such as file read. If it is an [config.Above], they
+	// also read files above Dir there. nil means the files on disk, or those of Sources if Dir is not
+	// on disk; these may belong to the directory of another engine.
 	Files config.FS
+	// FilesOnDisk means that functions also read files on disk that Files does not contain, because
+	// programs may have written them.
+	FilesOnDisk bool
 
 	// Root selects another root module than Dir, or changes the modules that are loaded.
 	Root RootModule

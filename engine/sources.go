@@ -42,24 +42,30 @@ func (e *Engine) functions(planTime time.Time, pure bool) map[string]function.Fu
 
 // files returns the configuration of functions that read files. Explanations use it, too.
 func (e *Engine) files() funcs.Config {
-	return funcs.Config{BaseDir: e.dir, Folder: e.unmade(), ReadFile: e.o.ReadFile}
+	c := funcs.Config{BaseDir: e.dir, ReadFile: e.o.ReadFile}
+	if files := e.folder(); files != nil {
+		c.Folder, c.OnDisk = unmade{files}, e.o.FilesOnDisk
+		if a, ok := files.(config.Above); ok {
+			c.Above = a.Above()
+		}
+	}
+	return c
 }
 
-// unmade returns the files of the engine's directory for functions, if the directory does not
-// exist on disk and its files are read from elsewhere. This is the case for a unit that has not
-// run yet.
-func (e *Engine) unmade() fs.FS {
+// folder returns the files of the engine's directory for functions. nil means those on disk. They are
+// not on disk, or may be outdated there, for a unit that has not run since its files changed.
+func (e *Engine) folder() config.FS {
 	files := e.o.Files
-	if files == nil && e.o.Sources != nil {
-		files = e.o.Sources.FS
+	if files != nil || e.o.Sources == nil {
+		return files
 	}
-	if files == nil {
+	if files = e.o.Sources.FS; files == nil {
 		return nil
 	}
 	if _, err := os.Stat(e.dir); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return unmade{files}
+	return files
 }
 
 // templateDepth returns the maximum depth of nested template calls from

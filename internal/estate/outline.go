@@ -365,7 +365,7 @@ func (e *Estate) openAlone(ctx context.Context, t *demand.Task, u *discovery.Uni
 	m = e.dirs.Module(e.static.Task(ctx), u.In(e.static))
 	o := engine.Options{Dir: u.Dir, Set: &source.Set{}, Sources: &engine.Sources{FS: nothing{}}, Now: e.o.Machine.Now, ReadFile: e.o.Host.Files().Whole}
 	if m.Dir != nil && m.Root != nil {
-		o.Dir, o.Set, o.Sources, o.Files = m.Dir.Path, m.Dir.Parsed.Set, &m.Dir.Parsed.Sources, m.Dir.Files
+		o.Dir, o.Set, o.Sources, o.Files, o.FilesOnDisk = m.Dir.Path, m.Dir.Parsed.Set, &m.Dir.Parsed.Sources, m.Dir.Files, !m.Whole
 	}
 	o.ReadState = func(context.Context, engine.ReadStateRequest) (*state.State, diag.List) { return nil, nil } // no state is read
 	values := map[string]engine.InputValue{}

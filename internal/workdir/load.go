@@ -277,6 +277,9 @@ func (p *Loaded) engineOptions(o LoadOptions) engine.Options {
 	} else if files := c.View; files != nil && o.Files == nil && o.ConfigDir == "" {
 		out.Sources = &engine.Sources{FS: files}
 	}
+	if c.View != nil && o.Files == nil && o.ConfigDir == "" && o.Saved == nil {
+		out.Files, out.FilesOnDisk = c.View, true // files on disk are those of an earlier run
+	}
 	if o.Saved != nil {
 		out.Sources = &engine.Sources{FS: newSavedFiles(o.Saved.Files)}
 		out.Overlay = map[string][]byte{}

@@ -78,14 +78,28 @@ func (c *Config) inFolder(path string) (name string, ok bool) {
 		return "", false
 	}
 	rel, err := filepath.Rel(c.BaseDir, path)
-	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
+	if err != nil {
+		return "", false
+	}
+	name = filepath.ToSlash(rel)
+	rest := name
+	for range c.Above {
+		if rest == ".." {
+			return name, true
+		}
+		rest = strings.TrimPrefix(rest, "../")
+	}
+	return name, filepath.IsLocal(rest)
 }
 
 // Read reads a file like the functions do. path is relative to BaseDir.
 func (c *Config) Read(path string) ([]byte, error) {
 	path = c.at(path)
 	if name, ok := c.inFolder(path); ok {
-		return fs.ReadFile(c.Folder, name)
+		b, err := fs.ReadFile(c.Folder, name)
+		if !c.OnDisk || !errors.Is(err, fs.ErrNotExist) {
+			return b, err
+		}
 	}
 	if c.ReadFile != nil {
 		return c.ReadFile(path)
@@ -98,7 +112,10 @@ func (s *scope) readFile(path string) ([]byte, error) { return s.config.Read(pat
 
 func (s *scope) stat(path string) (fs.FileInfo, error) {
 	if name, ok := s.inFolder(path); ok {
-		return fs.Stat(s.config.Folder, name)
+		info, err := fs.Stat(s.config.Folder, name)
+		if !s.config.OnDisk || !errors.Is(err, fs.ErrNotExist) {
+			return info, err
+		}
 	}
 	return os.Stat(path)
 }
@@ -283,11 +300,23 @@ func (s *scope) ofRun(dir, name string) bool {
 // filesBelow returns the files below a directory.
 func (s *scope) filesBelow(dir string) fs.FS {
 	if name, ok := s.inFolder(dir); ok {
-		if sub, err := fs.Sub(s.config.Folder, name); err == nil {
-			return sub
-		}
+		return subFolder{s.config.Folder, name}
 	}
 	return os.DirFS(dir)
+}
+
+// subFolder is the part of a file system below one of its directories, which may be above its root.
+type subFolder struct {
+	fs.FS
+	dir string
+}
+
+// Open implements [fs.FS].
+func (b subFolder) Open(name string) (fs.File, error) { return b.FS.Open(path.Join(b.dir, name)) }
+
+// ReadDir implements [fs.ReadDirFS].
+func (b subFolder) ReadDir(name string) ([]fs.DirEntry, error) {
+	return fs.ReadDir(b.FS, path.Join(b.dir, name))
 }
 
 // walked is the file system below a directory. It follows links, except those that lead back to

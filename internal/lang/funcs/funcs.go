@@ -22,9 +22,12 @@ type Config struct {
 	// BaseDir is the base of relative paths in file functions; "" means ".". It must be
 	// absolute if the result of abspath must not depend on the process.
 	BaseDir string
-	// Folder contains the files of BaseDir if that directory is not on disk. nil means that
-	// it is on disk, or that its files do not exist.
+	// Folder contains the files of BaseDir if they are not read from disk; nil means that they
+	// are. It also contains those of Above parent directories, with names that begin with "..".
 	Folder fs.FS
+	Above  int
+	// OnDisk means that files which Folder does not contain are read from disk.
+	OnDisk bool
 	// Home returns the user's home directory, for `~`. nil: `~` is an error.
 	Home func() (string, error)
 	// Now is the clock of timestamp(). nil: timestamp() is an error, unless PureOnly is set.

@@ -96,6 +96,15 @@ func (f *FS) Where(name string) []string {
 // itself and the module's directory always are.
 func (f *FS) takes(rel string) bool { return rel == "." || rel == f.Sub || f.Copy.Takes(rel) }
 
+// Above implements config.Above: the files of the package are above the module's directory.
+func (f *FS) Above() int {
+	sub := filepath.ToSlash(filepath.Clean(f.Sub))
+	if sub == "." || sub == "" {
+		return 0
+	}
+	return strings.Count(sub, "/") + 1
+}
+
 // ReadFile implements config.FS.
 func (f *FS) ReadFile(name string) ([]byte, error) {
 	if b, ok := f.Generated[filepath.ToSlash(filepath.Clean(name))]; ok {
