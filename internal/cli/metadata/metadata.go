@@ -16,7 +16,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lang/funcs"
-	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
@@ -112,13 +111,10 @@ func parameterOf(function string, p function.Parameter) parameter {
 	return parameter{Name: p.Name, Description: cmp.Or(p.Description, parameterHelp(function, p.Name)), Nullable: p.AllowNull, Type: typeOf(p.Type)}
 }
 
-// typeOf returns a type in its JSON form. Expressions, which try and can accept, have the type
-// "dynamic", and type constraints have the type "type".
+// typeOf returns a type in its JSON form. Expressions, which try and can accept, and type constraints
+// have the type "dynamic": programs that read the output know no other type.
 func typeOf(t cty.Type) any {
-	switch {
-	case t.Equals(hclnative.TypeArgument()):
-		return "type"
-	case t.IsCapsuleType():
+	if t.IsCapsuleType() {
 		return "dynamic"
 	}
 	return t
