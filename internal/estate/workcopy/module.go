@@ -149,7 +149,7 @@ func (m *Maker) local(t *demand.Task, u *unit.Unit) *localTree {
 		if err != nil {
 			return nil, false
 		}
-		f.Replaced = m.s.Read.Replacement
+		f.Disk = m.s.Read
 		o := module.Options{ // file names are those of a run
 			Config: config.Options{FS: f, Set: &source.Set{}, Parses: &m.parses}, Loads: &module.Loads{}, Canonical: fetch.Canonical,
 		}

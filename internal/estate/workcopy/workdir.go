@@ -196,7 +196,7 @@ func (m *Maker) files(ctx context.Context, d *UnitDirectory, src moduleSource, f
 		ds = append(ds, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read the unit's directory", "The directory cannot be read: %s.", err)...)
 	}
 	if out != nil {
-		out.Parsed, out.Replaced = m.parses.Text, m.s.Read.Replacement
+		out.Parsed, out.Disk = m.parses.Text, m.s.Read
 	}
 	return out, ds
 }

@@ -40,9 +40,8 @@ type FS struct {
 	// It may be nil.
 	Parsed func(path, name string) ([]byte, bool)
 
-	// Replaced returns the text that replaces a file on disk. ok is false if there is none. It may be
-	// nil.
-	Replaced func(path string) (text []byte, ok bool)
+	// Disk reads the files; nil reads from disk each time.
+	Disk *readfile.Kept
 
 	read sync.Map // text of configuration files by path, so that each file is read once
 }
@@ -137,10 +136,8 @@ func (f *FS) ReadBelow(name string) ([]byte, error) {
 		if b, ok := f.read.Load(p); ok {
 			return b.([]byte), nil
 		}
-		if f.Replaced != nil {
-			if b, ok := f.Replaced(p); ok {
-				return b, nil
-			}
+		if b, ok := f.Disk.Replacement(p); ok {
+			return b, nil
 		}
 		if keep && f.Parsed != nil {
 			if b, ok := f.Parsed(p, name); ok {
@@ -148,10 +145,14 @@ func (f *FS) ReadBelow(name string) ([]byte, error) {
 			}
 		}
 		var b []byte
-		if b, err = readfile.Whole(p); err == nil {
-			if keep {
-				f.read.Store(p, b)
+		if !keep {
+			if b, err = f.Disk.Whole(p); err == nil {
+				return b, nil
 			}
+			continue
+		}
+		if b, err = readfile.Whole(p); err == nil {
+			f.read.Store(p, b)
 			return b, nil
 		}
 	}
