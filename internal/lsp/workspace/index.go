@@ -131,6 +131,11 @@ var skipped = []string{".git", ".terraform", ".terragrunt-cache", "node_modules"
 // Scan waits until the workspace was walked over once. If that was long ago, it starts another walk in
 // the background.
 func (x *Index) Scan(ctx context.Context) error {
+	for _, b := range x.files.Open() { // an edit counts at once
+		if index.KindOf(b.Path) != index.Other {
+			x.File(b.Path)
+		}
+	}
 	x.mu.Lock()
 	walked, age := x.walked, x.age
 	if !walked.IsZero() && x.now().Sub(walked) >= age && !x.again {
@@ -154,11 +159,6 @@ func (x *Index) Scan(ctx context.Context) error {
 func (x *Index) scan(ctx context.Context, before time.Time) error {
 	x.walk.Lock()
 	defer x.walk.Unlock()
-	for _, b := range x.files.Open() { // an edit counts at once
-		if index.KindOf(b.Path) != index.Other {
-			x.File(b.Path)
-		}
-	}
 	now := x.now()
 	x.mu.Lock()
 	roots, walked := x.roots, x.walked
