@@ -35,7 +35,7 @@ func (u *Unit) Overridden(t *demand.Task) []Overridden {
 	return slices.Compact(w.out)
 }
 
-// overrides collects what is replaced in a unit.
+// overrides collects the arguments and blocks of a unit that a later layer replaces.
 type overrides struct {
 	u   *Unit
 	t   *demand.Task

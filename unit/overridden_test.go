@@ -10,7 +10,7 @@ import (
 )
 
 // Overridden reports what a later layer replaces, in all ways of merging, and nothing that is merged:
-// lists that are appended, and maps of which a part is replaced.
+// appended lists, and maps in which one element is replaced.
 func TestOverridden(t *testing.T) {
 	l := unit.NewLoader(memory(map[string]string{
 		"root.hcl": `inputs = {

@@ -1,27 +1,16 @@
 import * as path from "node:path";
 import * as vscode from "vscode";
-import type { LanguageClient } from "vscode-languageclient/node";
+import type { DocumentLink, LanguageClient } from "vscode-languageclient/node";
 
 // effectiveScheme is the scheme of the read-only documents with effective modules and units. Their query
 // is the URI of the file.
 export const effectiveScheme = "terrace-effective";
 
+// EffectiveText is the answer of the request terrace/effective. Links lead from its lines to their origins.
 interface EffectiveText {
   languageId: string;
   text: string;
-}
-
-// origins returns the origins in the comments of a line, such as "main.tf:3", with their offsets.
-export function origins(line: string): { start: number; end: number; file: string; line: number }[] {
-  const comment = line.search(/(^|\s)# /);
-  const out = [];
-  if (comment >= 0) {
-    for (const m of line.slice(comment).matchAll(/([^\s,()#]+\.(?:tf|tofu|hcl|tfvars)(?:\.json)?):(\d+)/g)) {
-      const start = comment + m.index;
-      out.push({ start, end: start + m[0].length, file: m[1], line: Number(m[2]) });
-    }
-  }
-  return out;
+  links: DocumentLink[];
 }
 
 // Effective shows the module after merging of override files, or the unit after imports and includes.
@@ -67,16 +56,10 @@ export class Effective implements vscode.TextDocumentContentProvider, vscode.Doc
     return (await this.request(vscode.Uri.parse(uri.query))).text;
   }
 
-  provideDocumentLinks(document: vscode.TextDocument): vscode.DocumentLink[] {
-    const dir = path.posix.dirname(vscode.Uri.parse(document.uri.query).path);
-    const out: vscode.DocumentLink[] = [];
-    for (let i = 0; i < document.lineCount; i++) {
-      for (const o of origins(document.lineAt(i).text)) {
-        const target = vscode.Uri.file(path.posix.resolve(dir, o.file)).with({ fragment: `L${o.line}` });
-        out.push(new vscode.DocumentLink(new vscode.Range(i, o.start, i, o.end), target));
-      }
-    }
-    return out;
+  async provideDocumentLinks(document: vscode.TextDocument): Promise<vscode.DocumentLink[]> {
+    const { links } = await this.request(vscode.Uri.parse(document.uri.query));
+    return links.map(({ range: { start, end }, target }) =>
+      new vscode.DocumentLink(new vscode.Range(start.line, start.character, end.line, end.character), target ? vscode.Uri.parse(target) : undefined));
   }
 
   private request(file: vscode.Uri): Promise<EffectiveText> {

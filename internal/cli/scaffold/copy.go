@@ -184,7 +184,7 @@ func (a *asked) add(path []string, fallback string) {
 	}
 }
 
-// json adds the references in the strings of a JSON document, each of which is a template.
+// json adds the references in a JSON document. Each of its strings is a template.
 func (a *asked) json(v any) (ds hcl.Diagnostics) {
 	switch v := v.(type) {
 	case string:

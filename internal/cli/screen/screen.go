@@ -135,8 +135,8 @@ func names() keyNames {
 	}
 }
 
-// Letter returns the key that a letter stands for outside of text input, such as "down" for j,
-// or the key itself.
+// Letter returns the key for which a letter can be typed where no text is entered: "down" for j. It
+// returns other keys unchanged.
 func Letter(k string) string {
 	if name := names().letters[k]; name != "" {
 		return name

@@ -126,7 +126,7 @@ var spawners = map[string]string{
 	"internal/cli":                     "signals and prompts",
 	"internal/state/backend/consul":    "renewal of the session that holds a lock",
 	"internal/cli/interrupt":           "signals",
-	"internal/lsp/workspace":           "walks over the workspace in the background, of which there is one",
+	"internal/lsp/workspace":           "one walk over the workspace in the background",
 	"internal/lsp/server":              "requests of the editor, which run beside the computation of diagnostics",
 	"internal/cli/prompt":              "waiting for an answer",
 	"internal/cli/login":               "the browser of the user",

@@ -25,8 +25,8 @@ type Module struct {
 	inst   instance
 	code   *code
 
-	// represents is set if the module stands for unknown instances (Children.Placeholder): the
-	// reason for which they are unknown. The values of its resources are then unknown too.
+	// represents is the reason for which the instances of the module are unknown, if this module is
+	// their placeholder (Children.Placeholder); otherwise nil. Its resources have unknown values.
 	represents *Deferral
 
 	variables []demand.Cell[cty.Value]

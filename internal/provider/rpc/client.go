@@ -230,8 +230,8 @@ func (c *Client) ValidateConfig(ctx context.Context, config cty.Value) (cty.Valu
 	return config, c.messages(w, found)
 }
 
-// Configure configures the provider. ctx says whether the provider may defer later calls, as for
-// these calls themselves.
+// Configure configures the provider. If ctx allows deferral, as it does for single calls, the
+// provider may defer later calls.
 func (c *Client) Configure(ctx context.Context, config cty.Value) diag.List {
 	w := call{what: "take its configuration"}
 	s, ds := c.schemas(ctx)
