@@ -39,7 +39,7 @@ func (c *checker) examined(ctx context.Context, u *discovery.Unit, tf *unit.Terr
 
 // examine checks the module of a directory and all modules that it calls.
 func (c *checker) examine(ctx context.Context, d *workcopy.UnitDirectory) diag.List {
-	o := engine.Options{Dir: d.Path, Set: d.Parsed.Set, Sources: &d.Parsed.Sources, Files: d.Files, Now: c.Now, ReadFile: c.ReadFile}
+	o := engine.Options{Dir: d.Path, Set: d.Parsed.Set, Sources: &d.Parsed.Sources, Files: d.Files, FilesOnDisk: true, Now: c.Now, ReadFile: c.ReadFile}
 	o.Services = c.Services(d.Path)
 	ds := c.Examiner.Module(ctx, o)
 	if len(ds) == 0 {
