@@ -12,6 +12,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -20,6 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/lang/eval"
+	"github.com/terrace-iac/terrace/internal/lang/funcs"
 	"github.com/terrace-iac/terrace/internal/lang/module"
 	"github.com/terrace-iac/terrace/internal/lang/outliner"
 	"github.com/terrace-iac/terrace/internal/provider/builtin"
@@ -209,6 +211,21 @@ type builtTree struct {
 	// compiled is for evaluations of several engines. nil means that one engine uses the tree.
 	compiled *eval.Compiled
 	outlined *outliner.Shared // like compiled, for outlines
+	// plain means that no expression calls a function that depends on the engine.
+	plain bool
+}
+
+// callsPlain returns builtTree.plain of a tree.
+func callsPlain(t *module.Tree) bool {
+	if t == nil {
+		return false
+	}
+	for _, f := range t.Files() {
+		if f.Bytes == nil || strings.HasSuffix(f.Path, ".json") || funcs.Configured(f.Bytes) { // strings in JSON may contain escape sequences
+			return false
+		}
+	}
+	return true
 }
 
 // build builds the module tree of an engine. If the tree is the same for all engines of s, it
@@ -228,7 +245,7 @@ func (s *Sources) build(ctx context.Context, dir string, o module.Options) built
 	}
 	got, err := s.trees.Do(ctx, key, func() (builtTree, bool) {
 		b := alone()
-		b.compiled, b.outlined = &eval.Compiled{Shared: true}, &outliner.Shared{}
+		b.compiled, b.outlined, b.plain = &eval.Compiled{Shared: true}, &outliner.Shared{}, callsPlain(b.tree)
 		return b, !slices.ContainsFunc(b.ds, module.Missing)
 	})
 	if err != nil || !got.tree.Constant {

@@ -51,6 +51,7 @@ type Engine struct {
 	// this tree share. nil means that no other engine uses the tree.
 	compiled *eval.Compiled
 	outlined *outliner.Shared // like compiled, for outlines
+	plain    bool             // no expression calls a function that depends on the engine
 	pool     *manager.Pool
 
 	requiring sync.Once
@@ -87,7 +88,7 @@ func Open(ctx context.Context, o Options) (*Engine, diag.List) {
 		r.Dir = at.Dir
 	}
 	built := o.Sources.build(ctx, e.rootDir(), e.moduleOptions(ctx, manifest, o.Value))
-	e.tree, e.compiled, e.outlined = built.tree, built.compiled, built.outlined
+	e.tree, e.compiled, e.outlined, e.plain = built.tree, built.compiled, built.outlined, built.plain
 	return e, append(ds, built.ds...)
 }
 

@@ -31,7 +31,7 @@ type Loader struct {
 
 	mu      sync.Mutex
 	outputs map[string]*outputCell
-	full    map[fullKey]*cells // values computed with the outputs of this loader
+	full    map[*evaluation]map[*evaluation]*cells // values computed with the outputs of this loader, by the leaf and the file
 	noMocks bool               // missing outputs are unknown, even if there are mock outputs
 }
 
@@ -56,8 +56,6 @@ type common struct {
 	deprecated map[string]bool // files with include blocks, or calls of their functions
 }
 
-type fullKey struct{ e, leaf *evaluation }
-
 type evKey struct {
 	path string
 	role role
@@ -75,7 +73,7 @@ func NewLoader(env Env) *Loader {
 		Machine: env.Machine, Request: env.Request, Files: l.disk, ReadFile: l.env.readFile, Answers: &functions.Answers{},
 		ConfigName: env.configName(), Checking: env.Checking, UnitEnviron: env.UnitEnviron, Echo: env.Echo, Do: env.Do,
 	}
-	l.outputs, l.full = map[string]*outputCell{}, map[fullKey]*cells{}
+	l.outputs, l.full = map[string]*outputCell{}, map[*evaluation]map[*evaluation]*cells{}
 	l.pure = sync.OnceValue(func() *hcl.EvalContext {
 		return &hcl.EvalContext{Functions: l.table(env.WorkingDir)}
 	})
@@ -89,7 +87,7 @@ func NewLoader(env Env) *Loader {
 func (l *Loader) newPartial() *Loader {
 	n := &Loader{common: &common{
 		graph: l.graph, lenient: true, disk: l.disk, library: l.library, pure: l.pure, deprecated: map[string]bool{},
-	}, env: l.env, outputs: map[string]*outputCell{}, full: map[fullKey]*cells{}}
+	}, env: l.env, outputs: map[string]*outputCell{}, full: map[*evaluation]map[*evaluation]*cells{}}
 	n.common.partial = func() *Loader { return n }
 	return n
 }
@@ -98,7 +96,7 @@ func (l *Loader) newPartial() *Loader {
 // outputs, with l. It fetches outputs again. Unit.In moves a unit to it. Tasks of either
 // loader may be used with both.
 func (l *Loader) WithOutputs(outputs OutputsFunc) *Loader {
-	n := &Loader{common: l.common, env: l.env, outputs: map[string]*outputCell{}, full: map[fullKey]*cells{}}
+	n := &Loader{common: l.common, env: l.env, outputs: map[string]*outputCell{}, full: map[*evaluation]map[*evaluation]*cells{}}
 	n.env.Outputs = outputs
 	return n
 }
@@ -113,15 +111,31 @@ func (l *Loader) WithoutOutputs(mocks bool) *Loader {
 
 // fullCells returns the cells of an evaluation that are computed with outputs.
 func (l *Loader) fullCells(e, leaf *evaluation) *cells {
-	k := fullKey{e, leaf}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := l.full[k]
+	of := l.full[leaf]
+	if of == nil {
+		of = map[*evaluation]*cells{}
+		l.full[leaf] = of
+	}
+	s := of[e]
 	if s == nil {
 		s = new(cells)
-		l.full[k] = s
+		of[e] = s
 	}
 	return s
+}
+
+// forget discards the values that were computed for leaves with the outputs of this loader. nil is
+// no leaf.
+func (l *Loader) forget(leaves ...*evaluation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, leaf := range leaves {
+		if leaf != nil {
+			delete(l.full, leaf)
+		}
+	}
 }
 
 // Task starts a task of evaluation, for one goroutine. A task must not be used with a

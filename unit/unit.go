@@ -114,12 +114,14 @@ func (u *Unit) In(l *Loader) *Unit {
 }
 
 // Forget discards the values that were computed for the unit alone. They are computed again
-// on demand. This saves memory in large estates.
+// on demand. This saves memory in large estates. Of the values that depend on outputs, only those of
+// the unit's own loader are discarded; see In.
 func (u *Unit) Forget() {
 	u.e.cells.drop()
 	u.e.fullCells.drop()
 	u.e.cache.mu.Lock()
 	defer u.e.cache.mu.Unlock()
+	u.l.forget(u.e, u.e.cache.placed)
 	u.e.cache.overlays, u.e.cache.placed, u.e.cache.importedBy, u.e.cache.instances = nil, nil, nil, nil
 }
 

@@ -177,7 +177,10 @@ func (o *UnitOutline) free() {
 		o.engine.Close()
 	}
 	if o.u != nil && (o.outputs != cty.NilVal || len(o.u.NeededBy) == 0) { // nothing evaluates the unit again
-		o.u.ForgetFile()
+		for _, l := range []*unit.Loader{o.x.loader, o.x.e.loader, o.x.e.static} {
+			o.u.In(l).ForgetFile()
+		}
+		o.x.e.dirs.Forget(o.u.ID)
 	}
 	o.Outlined, o.engine, o.again, o.Show, o.Own = nil, nil, nil, nil, nil
 }

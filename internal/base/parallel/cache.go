@@ -90,6 +90,20 @@ func (c *Cache[K, V]) Get(key K) (v V, ok bool) {
 	return v, false
 }
 
+// Forget removes the value of a key, so that the next caller computes it again. A value that is being
+// computed stays.
+func (c *Cache[K, V]) Forget(key K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.entries[key]; e != nil {
+		select {
+		case <-e.done:
+			delete(c.entries, key)
+		default:
+		}
+	}
+}
+
 // stale reports whether a completed entry must be replaced.
 func (c *Cache[K, V]) stale(e *entry[V]) bool {
 	return e.kept && c.Stale != nil && c.Stale(e.v)

@@ -82,7 +82,7 @@ func (d *UnitDirectory) writeGenerated(put copytree.Files) error {
 		all[name] = b
 	}
 	if d.backend != nil {
-		all[filepath.Join(d.Path, d.backendAt)] = d.backend
+		all[filepath.Join(d.Path, d.backendAt)] = d.backend()
 	}
 	for path, b := range all {
 		if b == nil {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -53,16 +54,18 @@ func (m *Maker) generate(t *demand.Task, d *UnitDirectory) diag.List {
 		}
 		return ds
 	}
-	text := m.backendBlock(rs)
 	name := filepath.ToSlash(filepath.Clean(rs.Generate.Path))
-	g := unit.Generate{Path: rs.Generate.Path, IfExists: rs.Generate.IfExists, Contents: cty.StringVal(text), CommentPrefix: "# ", At: rs.At, HandedIn: rs.Generate.HandedIn}
+	g := unit.Generate{Path: rs.Generate.Path, IfExists: rs.Generate.IfExists, CommentPrefix: "# ", At: rs.At, HandedIn: rs.Generate.HandedIn}
 	if g.HandedIn {
 		d.Files.Secret = append(d.Files.Secret, name)
 	}
 	if _, err := d.Files.ReadBelow(name); err != nil && !filepath.IsAbs(name) {
-		d.backend, d.backendAt = []byte(signed(&g, text)), name // it replaces no file; it is not parsed, so that units can share the parsed files
+		// It replaces no file. It is not parsed, so that units can share the parsed files, and most
+		// commands do not need its text.
+		d.backend, d.backendAt = sync.OnceValue(func() []byte { return []byte(signed(&g, m.backendBlock(rs))) }), name
 		return ds
 	}
+	g.Contents = cty.StringVal(m.backendBlock(rs))
 	return append(ds, d.generateOne(&g)...)
 }
 
@@ -74,7 +77,9 @@ func (m *Maker) ownBackend(t *demand.Task, d *UnitDirectory) {
 	}
 	c := m.s.Backends.InFolder(m.StateDir(d.Unit))
 	d.backendAt = "terrace_backend.tf"
-	d.backend = []byte(m.backendBlock(&unit.RemoteState{Backend: c.Type, Config: c.Value}))
+	d.backend = sync.OnceValue(func() []byte {
+		return []byte(m.backendBlock(&unit.RemoteState{Backend: c.Type, Config: c.Value}))
+	})
 }
 
 // StateDir returns the directory for the state of an environment file's unit.

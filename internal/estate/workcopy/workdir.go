@@ -74,6 +74,9 @@ func NewMaker(s Settings) *Maker { return &Maker{s: s, fetcher: NewFetcher(s.Sou
 // OnDisk returns the directory that contains the files of dir on disk; see Settings.OnDisk.
 func (m *Maker) OnDisk(dir string) string { return m.s.OnDisk(dir) }
 
+// Forget discards the module of a unit, which Module computes again on demand.
+func (m *Maker) Forget(id string) { m.overlay.Forget(id) }
+
 // FilesParsed returns the number of module files that were parsed.
 func (m *Maker) FilesParsed() int { return m.parses.Parsed() }
 
@@ -93,7 +96,7 @@ type UnitDirectory struct {
 
 	roots     []string          // directories that may contain Path; no symbolic link below them may lead to it
 	data      string            // directory for installed modules and providers, relative or absolute
-	backend   []byte            // content of the file that remote_state generates; nil if none
+	backend   func() []byte     // returns the content of the file that remote_state generates; nil if none
 	backendAt string            // name of that file
 	outside   map[string][]byte // generated files outside of the directory
 	hooked    hooked
@@ -305,7 +308,7 @@ func (m *Maker) parsedIn(d *UnitDirectory, set *source.Set) *Parsed {
 // the backend block that remote_state generates, which shared files do not contain.
 func (m *Maker) Own(d *UnitDirectory, set *source.Set) {
 	if d.backend != nil {
-		d.Files.Generated[d.backendAt] = d.backend
+		d.Files.Generated[d.backendAt] = d.backend()
 	}
 	d.Parsed = m.parsedIn(d, set)
 	d.Parsed.own = true

@@ -9,7 +9,9 @@ package funcs
 import (
 	"io/fs"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,6 +61,25 @@ const corePrefix = "core::"
 func Table(c Config) map[string]function.Function {
 	return newScope(c).level(0)
 }
+
+// Plain returns a table for expressions that call no function which depends on a Config. One table
+// then serves all directories. It contains all names, since messages about unknown functions suggest
+// some.
+var Plain = sync.OnceValue(func() map[string]function.Function { return Table(Config{PureOnly: true}) })
+
+// Configured reports whether the text of a configuration file may call a function that depends on a
+// Config.
+func Configured(text []byte) bool { return configured().Match(text) }
+
+// configured matches the names of the functions that depend on a Config, before parentheses or a
+// comment.
+var configured = sync.OnceValue(func() *regexp.Regexp {
+	s := newScope(Config{Console: true})
+	names := slices.Concat(slices.Collect(maps.Keys(own(s))), slices.Collect(maps.Keys(own(newScope(Config{})))), slices.Collect(maps.Keys(s.templates(0))))
+	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, corePrefix) })
+	slices.Sort(names)
+	return regexp.MustCompile(`\b(` + strings.Join(slices.Compact(names), "|") + `)\s*(\(|/\*|//|#)`)
+})
 
 // own returns the functions that depend on the configuration of s, except those that run
 // templates.
