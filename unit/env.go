@@ -38,6 +38,9 @@ type Env struct {
 	ReadFile func(path string) ([]byte, error)
 	Stat     func(path string) (fs.FileInfo, error)
 
+	// Parses shares parsed files with other loaders. nil shares none.
+	Parses *syntax.Parses
+
 	// Redactor receives the values from the environment and from programs that are part of
 	// arguments of a unit. The unit's messages do not show these values, and other reported
 	// text should not either. If it is nil, the Loader creates one.

@@ -91,9 +91,13 @@ func (e *evaluation) file() *syntax.File {
 	if f := e.kept.now.Load(); f != nil {
 		return f
 	}
-	f := syntax.Parse(e.kept.src.Path, e.kept.src.Bytes, syntax.Language().Unit)
-	if f.Src = e.kept.src; e.l.lenient {
-		f = readable(f)
+	src := e.kept.src
+	var f *syntax.File
+	if e.l.lenient {
+		f = readable(syntax.Parse(src.Path, src.Bytes, syntax.Language().Unit))
+		f.Src = src
+	} else {
+		f = e.l.env.Parses.Parse(src.Path, src.Bytes, syntax.Language().Unit)
 	}
 	e.kept.now.Store(f) // a concurrent reader parses an equal file
 	return f

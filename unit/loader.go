@@ -197,10 +197,10 @@ func (l *Loader) parse(path string, spec *syntax.BlockSpec) *syntax.File {
 		}}}
 	}
 	l.parsed.Add(1)
-	f := syntax.Parse(path, text, spec)
-	if l.lenient {
-		return readable(f)
+	if l.lenient { // its files are changed
+		return readable(syntax.Parse(path, text, spec))
 	}
+	f := l.env.Parses.Parse(path, text, spec)
 	l.set.Add(f.Src)
 	l.noteDeprecated(f)
 	return f

@@ -46,6 +46,7 @@ import (
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 	"github.com/terrace-iac/terrace/unit"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -61,6 +62,8 @@ type Options struct {
 	// At is the result of timestamp() in unit files, for the whole run: a plan and its apply must
 	// use the same. Zero means the time of the call.
 	At time.Time
+	// Parses shares parsed unit files with the estate of another revision. It may be nil.
+	Parses *syntax.Parses
 	// Redactor receives the values that messages about the units must not show. If it is nil,
 	// only messages of unit files are redacted.
 	Redactor    *diag.Redactor
@@ -172,7 +175,7 @@ func (o *Options) UnitEnv(root string) unit.Env {
 		machine.Now = func() time.Time { return o.At }
 	}
 	files := o.Host.Files()
-	env := unit.Env{WorkingDir: root, Machine: machine, Request: o.Request, Checking: o.Checking, ConfigName: o.Discovery.ConfigName, ReadFile: files.Whole, Redactor: o.Redactor}
+	env := unit.Env{WorkingDir: root, Machine: machine, Request: o.Request, Checking: o.Checking, ConfigName: o.Discovery.ConfigName, ReadFile: files.Whole, Redactor: o.Redactor, Parses: o.Parses}
 	if u := o.Discovery.Overlay; u != nil {
 		env.ReadFile, env.Stat = func(path string) ([]byte, error) { return u.ReadFile(files, path) }, u.Stat
 	}

@@ -20,6 +20,9 @@ type Kept struct {
 	// Replace returns the text that replaces a file on disk, such as the unsaved buffer of an
 	// editor. ok is false if there is none. nil replaces no files.
 	Replace func(path string) (text []byte, ok bool)
+	// Under is the cache for files that are not replaced, if other callers read the same files. nil means
+	// that this cache contains them.
+	Under *Kept
 
 	mu    sync.Mutex
 	files map[string]*keptFile
@@ -58,6 +61,9 @@ func (k *Kept) read(path string, read func(string) ([]byte, error)) ([]byte, err
 	}
 	if text, ok := k.Replacement(path); ok {
 		return text, nil
+	}
+	if k.Under != nil {
+		return k.Under.read(path, read)
 	}
 	f := k.file(path)
 	f.mu.Lock()

@@ -19,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/revision"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 )
 
 // Revisions opens the revisions that words name. The caller closes them. replace is that of
@@ -90,7 +91,7 @@ type compared struct {
 func (x *compared) host(h estate.Host) estate.Host {
 	if x.texts != nil {
 		d := *h.Plugins.Directory
-		d.Files = &readfile.Kept{Replace: func(path string) ([]byte, bool) {
+		d.Files = &readfile.Kept{Under: d.Files, Replace: func(path string) ([]byte, bool) {
 			text, ok := x.texts[path]
 			return text, ok
 		}}
@@ -103,6 +104,7 @@ func compare(ctx context.Context, c *command.Call, o estate.Options, both ...com
 	if o.At.IsZero() {
 		o.At = c.Now() // timestamp() has the same value in both revisions
 	}
+	o.Parses = &syntax.Parses{}
 	for i, side := range both {
 		eo := o
 		eo.Discovery.Root, eo.Discovery.Overlay = side.dir, side.overlay
