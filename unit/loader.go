@@ -32,7 +32,7 @@ type Loader struct {
 	mu      sync.Mutex
 	outputs map[string]*outputCell
 	full    map[*evaluation]map[*evaluation]*cells // values computed with the outputs of this loader, by the leaf and the file
-	noMocks bool               // missing outputs are unknown, even if there are mock outputs
+	noMocks bool                                   // missing outputs are unknown, even if there are mock outputs
 }
 
 // common contains the data that a loader shares with loaders from WithOutputs: everything except

@@ -276,7 +276,17 @@ func (e *Estate) Match(ctx context.Context, dir string, filters []string) (map[s
 // Check checks the units and their connections, without state. With strict, inputs that a module
 // does not declare are errors.
 func (e *Estate) Check(ctx context.Context, strict bool) diag.List {
+	return e.check(ctx, strict, false)
+}
+
+// CheckLast is like Check, for a caller that does not use the units afterwards. It needs less memory.
+func (e *Estate) CheckLast(ctx context.Context, strict bool) diag.List {
+	return e.check(ctx, strict, true)
+}
+
+func (e *Estate) check(ctx context.Context, strict, last bool) diag.List {
 	c := &check.Checker{
+		Last:  last,
 		Found: e.Found, Loader: e.loader, Static: e.static, Dirs: e.dirs, States: e.states, Outside: e.reader.Outside, Command: e.o.Request.Command,
 		Environ: e.o.Machine.Environ, Now: e.o.Machine.Now, ValuesElsewhere: e.o.ValuesElsewhere, Strict: strict,
 		Examiner: e.examiner, Examined: &e.examined, ReadFile: e.o.Host.Files().Whole,

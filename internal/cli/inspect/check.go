@@ -56,7 +56,7 @@ func runEstateCheck(ctx context.Context, c *command.Call, f *unitflags.Flags, m 
 	o.Discovery.Whole, o.Checking = true, true
 	e, more := units.Open(ctx, c, o)
 	defer e.Close(ctx)
-	ds = slices.Concat(ds, more, e.Found.Ungenerated, e.Check(ctx, f.Strict))
+	ds = slices.Concat(ds, more, e.Found.Ungenerated, e.CheckLast(ctx, f.Strict))
 	ds = ds.Once()
 	c.Report.TellFrom(e.Sources(), ds)
 	if m.File != "" {

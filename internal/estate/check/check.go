@@ -53,6 +53,8 @@ type Checker struct {
 	// ValuesElsewhere means that flags may set variables, so that missing inputs are no error.
 	// Strict makes inputs that a module does not declare errors.
 	ValuesElsewhere, Strict bool
+	// Last means that the units are not used after the check, so that their data can be discarded.
+	Last bool
 
 	Examiner *engine.Examiner
 	Examined *Examined
@@ -97,6 +99,11 @@ func (c *Checker) Run(ctx context.Context) (out Result) {
 			return nil
 		}
 		ds := c.Found.WithoutIncomplete(in.check(ctx, u))
+		if c.Last {
+			for _, l := range []*unit.Loader{in.loader, c.Loader, c.Static} {
+				u.In(l).ForgetFile()
+			}
+		}
 		if u.Excluded != "" {
 			return ds.AsWarnings() // the unit is excluded from this command only
 		}

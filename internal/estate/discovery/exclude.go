@@ -55,8 +55,8 @@ func (f *finder) exclude(ctx context.Context) diag.List {
 		switch {
 		case u.Broken != nil:
 			return verdict{}
-		case u.early != nil:
-			return u.early.verdict
+		case u.judged != nil:
+			return *u.judged
 		}
 		return f.judge(ctx, u)
 	})

@@ -55,6 +55,8 @@ func (f *finder) edges(ctx context.Context, units []*Unit) diag.List {
 		if e == nil {
 			e = f.ask(ctx, u)
 			if len(units) > manyUnits {
+				v := f.judge(ctx, u)
+				u.judged = &v
 				u.Forget()
 			}
 		}
@@ -82,7 +84,6 @@ type early struct {
 	edges    []unit.Edge
 	wrong    diag.List // errors in the dependencies
 	warnings diag.List
-	verdict  verdict
 	imports  []unit.Imported
 }
 
@@ -98,7 +99,8 @@ func (f *finder) ask(ctx context.Context, u *Unit) *early {
 // askEarly evaluates all data in early for a unit, and discards the rest.
 func (f *finder) askEarly(ctx context.Context, u *Unit) {
 	e := f.ask(ctx, u)
-	e.verdict = f.judge(ctx, u)
+	v := f.judge(ctx, u)
+	u.judged = &v
 	e.imports, _ = u.Imports(f.loader.Task(ctx))
 	u.early = e
 	u.ForgetFile()

@@ -112,8 +112,8 @@ func (f *Found) NeedNames(u *Unit) []string {
 func ExcludeBlock(t *demand.Task, u *Unit) *unit.Exclude {
 	var x *unit.Exclude
 	var ds diag.List
-	if u.early != nil {
-		x, ds = u.early.verdict.exclude, u.early.verdict.ds
+	if u.judged != nil {
+		x, ds = u.judged.exclude, u.judged.ds
 	} else {
 		x, ds = u.Exclude(t)
 	}

@@ -37,9 +37,10 @@ type Unit struct {
 	// Commit is the commit in which a git filter found the unit, or zero.
 	Commit Commit
 
-	edges []unit.Edge
-	tree  string // of a Removed unit: the worktree that it was read from
-	early *early // nil means that it was not computed when the unit was read
+	edges  []unit.Edge
+	tree   string   // of a Removed unit: the worktree that it was read from
+	early  *early   // nil means that it was not computed when the unit was read
+	judged *verdict // nil means that it was not computed with the dependencies
 	// ofStack contains the units of each stack that the unit depends on, by the ID of the edge.
 	ofStack map[string][]*Unit
 	// stackDirs contains the directories of all units of these stacks, including those not
