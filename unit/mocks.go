@@ -70,11 +70,25 @@ func (n *depNode) mocksWithoutOutputs(c *evaluator, enabled bool) node {
 }
 
 func (n *depNode) mocksAllowed(c *evaluator) bool {
-	v := n.Arg(c, "mock_outputs_allowed_terraform_commands")
+	const name = "mock_outputs_allowed_terraform_commands"
+	var v cty.Value
+	if x, ok := n.raw.child(c, name).(*exprNode); ok && x.x.Kind == syntax.Constant && isTexts(x.x.ConstantValue) {
+		v = x.x.ConstantValue // it needs no conversion
+	} else {
+		v = n.Arg(c, name)
+	}
 	if v == cty.NilVal || !syntax.Known(v) || v.LengthInt() == 0 {
 		return true
 	}
 	return slices.ContainsFunc(v.AsValueSlice(), func(w cty.Value) bool { return syntax.IsString(w) && w.AsString() == c.l.env.Request.Command })
+}
+
+// isTexts reports whether a value is a tuple of strings without marks.
+func isTexts(v cty.Value) bool {
+	if v == cty.NilVal || v.IsMarked() || !v.Type().IsTupleType() || !v.IsWhollyKnown() {
+		return false
+	}
+	return !slices.ContainsFunc(v.Type().TupleElementTypes(), func(ty cty.Type) bool { return ty != cty.String })
 }
 
 // mixMocks adds mock outputs to real ones if the block requests it.

@@ -93,6 +93,7 @@ type UnitOutline struct {
 
 	x       *Outlines
 	u       *discovery.Unit
+	given   map[string]engine.InputValue // values of variables that do not come from the unit
 	engine  *engine.Engine
 	again   func(moved func(addr.Instance) addr.Instance) (*engine.Outlined, diag.List)
 	unknown outline.Print // identifies all outputs if the module is not on this machine
@@ -182,7 +183,7 @@ func (o *UnitOutline) free() {
 		}
 		o.x.e.dirs.Forget(o.u.ID)
 	}
-	o.Outlined, o.engine, o.again, o.Show, o.Own = nil, nil, nil, nil, nil
+	o.Outlined, o.engine, o.again, o.Show, o.Own, o.given = nil, nil, nil, nil, nil, nil
 }
 
 // collect adds the objects of the module. It reports whether there are some.
@@ -237,6 +238,11 @@ func (x *Outlines) unit(ctx context.Context, u *discovery.Unit) *UnitOutline {
 		c.out = append(c.out, &outline.Object{Kind: outline.Unit, Addr: "module", At: c.at(nil), Parts: []outline.Part{{Path: " content", Print: c.p.Text("module", "known"), Fixed: true, At: c.at(nil)}}})
 	}
 	out.Own = c.out
+	if m.Dir != nil && m.Root != nil {
+		var ds diag.List
+		out.given, ds = x.e.runner.Given(c.t, u, m.Dir, m.Root.Variables)
+		c.alone = len(out.given) == 0 && !ds.HasErrors()
+	}
 	out.Content, out.Sensitive = c.content(ctx, m)
 	return out
 }
@@ -251,7 +257,7 @@ func (x *Outlines) outliner(ctx context.Context, u *discovery.Unit) *unitOutline
 func (o *UnitOutline) evaluate(ctx context.Context) diag.List {
 	x, u := o.x, o.u
 	t, in := x.loader.Task(ctx), u.In(x.loader)
-	m, e, explain, ds := x.e.openAlone(ctx, t, u, in, x.o.Show)
+	m, e, explain, ds := x.e.openAlone(ctx, t, u, in, x.o.Show, o.given)
 	if e == nil {
 		return ds
 	}
@@ -322,7 +328,7 @@ func (c *unitOutliner) content(ctx context.Context, m *workcopy.Module) (print o
 	if !m.Whole || m.Diags.HasErrors() {
 		return print, false
 	}
-	if other, ds := c.x.e.runner.Given(c.t, c.u, m.Dir, m.Root.Variables); len(other) > 0 || ds.HasErrors() {
+	if !c.alone {
 		return print, false
 	}
 	of := c.x.contents.Local(m.Dir.Parsed, func() (content, bool) { return c.ofFiles(ctx, m), ctx.Err() == nil })
@@ -363,8 +369,9 @@ var readsFiles = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 // openAlone opens the module of a unit for an evaluation without state and without providers, with
 // the values that the unit gives. The engine is nil if there are errors; otherwise the caller must
 // close it. If the module is not on this machine, the engine has no configuration and m.Root is nil.
-// show returns the name of a file as it is shown.
-func (e *Estate) openAlone(ctx context.Context, t *demand.Task, u *discovery.Unit, in *unit.Unit, show func(path string) string) (m *workcopy.Module, _ *engine.Engine, explain engine.ExplainOptions, _ diag.List) {
+// show returns the name of a file as it is shown. other contains the values of variables that do not
+// come from the unit.
+func (e *Estate) openAlone(ctx context.Context, t *demand.Task, u *discovery.Unit, in *unit.Unit, show func(path string) string, other map[string]engine.InputValue) (m *workcopy.Module, _ *engine.Engine, explain engine.ExplainOptions, _ diag.List) {
 	m = e.dirs.Module(e.static.Task(ctx), u.In(e.static))
 	o := engine.Options{Dir: u.Dir, Set: &source.Set{}, Sources: &engine.Sources{FS: nothing{}}, Now: e.o.Machine.Now, ReadFile: e.o.Host.Files().Whole}
 	if m.Dir != nil && m.Root != nil {
@@ -377,7 +384,6 @@ func (e *Estate) openAlone(ctx context.Context, t *demand.Task, u *discovery.Uni
 		if ds.HasErrors() { // the parts of the unit contain them
 			given = map[string]engine.InputValue{}
 		}
-		other, _ := e.runner.Given(t, u, m.Dir, m.Root.Variables)
 		inputs.Override(given, waits, other)
 		for name, v := range given {
 			if v.Text == nil {
@@ -398,6 +404,16 @@ func (e *Estate) openAlone(ctx context.Context, t *demand.Task, u *discovery.Uni
 		return show(file), layer
 	}}
 	return m, opened, explain, nil
+}
+
+// given returns the values of variables of a unit's module that do not come from the unit.
+func (e *Estate) given(ctx context.Context, t *demand.Task, u *discovery.Unit) map[string]engine.InputValue {
+	m := e.dirs.Module(e.static.Task(ctx), u.In(e.static))
+	if m.Dir == nil || m.Root == nil {
+		return nil
+	}
+	other, _ := e.runner.Given(t, u, m.Dir, m.Root.Variables)
+	return other
 }
 
 // text returns the text of a range in a unit file.
@@ -423,6 +439,8 @@ type unitOutliner struct {
 	t   *demand.Task
 	p   *outliner.UnitPrinter
 	out []*outline.Object
+	// alone means that all values of the module's variables come from the unit.
+	alone bool
 }
 
 // outputsOf returns the outputs of a unit as its readers see them.

@@ -97,7 +97,7 @@ func (x *Subjects) unit(ctx context.Context, u *discovery.Unit) *UnitSubjects {
 		return out
 	}
 	t, in := x.loader.Task(ctx), u.In(x.loader)
-	m, e, explain, ds := x.e.openAlone(ctx, t, u, in, x.show)
+	m, e, explain, ds := x.e.openAlone(ctx, t, u, in, x.show, x.e.given(ctx, t, u))
 	if e == nil {
 		out.diags = ds
 		return out
@@ -135,7 +135,7 @@ func (x *Subjects) unit(ctx context.Context, u *discovery.Unit) *UnitSubjects {
 		out.outputs = cty.ObjectVal(values)
 	}
 	again := sync.OnceValue(func() *engine.Subjects {
-		_, e, explain, _ := x.e.openAlone(ctx, t, u, in, x.show)
+		_, e, explain, _ := x.e.openAlone(ctx, t, u, in, x.show, x.e.given(ctx, t, u))
 		if e == nil {
 			return nil
 		}
