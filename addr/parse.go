@@ -20,15 +20,19 @@ type Target struct {
 	ModuleKey bool     // the last step of Module has a key, or Module is exact
 	Resource  Resource // zero for a whole module
 	Key       Key
-	HasKey    bool // Key was given
-	Pattern   bool // names can contain asterisks; see ParsePattern
+	HasKey    bool   // Key was given
+	Pattern   string // the pattern as it was written; see ParsePattern. Empty for an address
 }
 
 // IsModule reports whether the target is a whole module.
 func (t Target) IsModule() bool { return t.Resource == Resource{} }
 
-// String returns the address in the form that ParseTarget parses.
+// String returns the address in the form that ParseTarget parses, or the pattern in the form
+// that ParsePattern parses.
 func (t Target) String() string {
+	if t.Pattern != "" {
+		return t.Pattern
+	}
 	if t.IsModule() {
 		return string(t.Module)
 	}

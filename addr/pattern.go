@@ -26,7 +26,7 @@ func ParsePattern(s string) (Target, error) {
 	if err != nil {
 		return Target{}, fmt.Errorf("%s", strings.ReplaceAll(err.Error(), asteriskLetter, "*"))
 	}
-	t.Pattern = true
+	t.Pattern = s
 	t.Module = ModuleInstance(strings.ReplaceAll(string(t.Module), asteriskLetter, "*"))
 	t.Resource.Type = strings.ReplaceAll(t.Resource.Type, asteriskLetter, "*")
 	t.Resource.Name = strings.ReplaceAll(t.Resource.Name, asteriskLetter, "*")

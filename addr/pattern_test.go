@@ -38,7 +38,7 @@ func TestPattern(t *testing.T) {
 			t.Errorf("%s: %s", tt.pattern, err)
 			continue
 		}
-		if !p.Pattern {
+		if p.Pattern != tt.pattern || p.String() != tt.pattern {
 			t.Errorf("%s is not a pattern", tt.pattern)
 		}
 		i, err := addr.ParseInstance(tt.instance)
@@ -55,7 +55,7 @@ func TestPattern(t *testing.T) {
 func TestNoPattern(t *testing.T) {
 	for _, text := range []string{"aws_instance.web", `aws_instance.web["*"]`, `aws_instance.web["a\"*"]`, "module.app"} {
 		p, err := addr.ParsePattern(text)
-		if err != nil || p.Pattern || p.String() != text {
+		if err != nil || p.Pattern != "" || p.String() != text {
 			t.Errorf("%s: %+v, %v", text, p, err)
 		}
 	}

@@ -12,7 +12,8 @@ import (
 // expectations contains the objects whose conditions are expected to fail in a run.
 type expectations struct {
 	all     []*expectation
-	stopped bool // an expected error occurred, so that the run is incomplete
+	failed  diag.List // the expected failures that occurred
+	stopped bool      // an expected error occurred, so that the run is incomplete
 }
 
 // An expectation is one object.
@@ -79,6 +80,7 @@ func (e *expectations) filter(ds diag.List) diag.List {
 			return false
 		}
 		x.met = true
+		e.failed = append(e.failed, m)
 		if m.Severity == diag.Error {
 			x.error, e.stopped = true, true
 		}
@@ -92,11 +94,13 @@ func (e *expectations) reopen() {
 	for _, x := range e.all {
 		x.met = false
 	}
+	e.failed = nil
 }
 
 // judge adds errors for expected failures that did not occur. Later runs are then skipped, as in
 // OpenTofu. An expected failure that occurred too early to count is not reported as missing.
 func (e *expectations) judge(s *step, ds diag.List) diag.List {
+	s.res.Expected = e.failed
 	ds = unexpectedChecks(ds)
 	if ds.HasErrors() && s.res.Status == Pending {
 		s.res.Status = Error

@@ -124,13 +124,14 @@ type Result struct {
 
 // A RunResult is the result of a run.
 type RunResult struct {
-	Run     *testfile.Run
-	Status  Status
-	Diags   diag.List
-	Plan    *plan.Plan     // plan of a run that plans; nil if there is none
-	State   *state.State   // state of a run that applies
-	Engine  *engine.Engine // engine with the schemas of the plan and the state
-	Elapsed time.Duration
+	Run      *testfile.Run
+	Status   Status
+	Diags    diag.List
+	Expected diag.List      // failures that expect_failures names
+	Plan     *plan.Plan     // plan of a run that plans; nil if there is none
+	State    *state.State   // state of a run that applies
+	Engine   *engine.Engine // engine with the schemas of the plan and the state
+	Elapsed  time.Duration
 }
 
 // A Cleanup is the destruction of the objects in one state.

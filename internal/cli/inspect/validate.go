@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
+	"github.com/terrace-iac/terrace/unit"
 )
 
 // Validate declares hcl validate.
@@ -62,7 +63,30 @@ func runHCLValidate(ctx context.Context, c *command.Call, o *hclValidateOptions)
 	if ds.HasErrors() {
 		return units.FailWith(c, e, ds)
 	}
-	return showInvalid(c, o, e, e.Validate(ctx).Once())
+	ds = e.Validate(ctx)
+	for _, u := range e.Found.Units {
+		for _, m := range u.Invalid {
+			if m.Code == diag.CodeEstateCycle {
+				ds = append(ds, m)
+			}
+		}
+	}
+	return showInvalid(c, o, e, withoutUnits(ds.Once()))
+}
+
+// withoutUnits turns errors about dependencies on paths that do not exist into warnings, since
+// the unit may be in a stack that is not generated yet. Terragrunt does not report them.
+func withoutUnits(ds diag.List) diag.List {
+	out := make(diag.List, len(ds))
+	for i, m := range ds {
+		if _, missing := m.Extra.(unit.NotFound); missing {
+			c := *m // cells share their messages
+			c.Severity = diag.Warning
+			m = &c
+		}
+		out[i] = m
+	}
+	return out
 }
 
 type hclValidateOptions struct {

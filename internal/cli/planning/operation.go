@@ -82,7 +82,7 @@ func (o *Flags) resolve(c *command.Call, out *plan.Options) diag.List {
 		switch {
 		case err != nil:
 			what = project.AsSentence(err)
-		case t.Pattern && t.IsModule():
+		case t.Pattern != "" && t.IsModule():
 			what = "A pattern must match resource instances, such as " + text + ".*.*, not modules."
 		case t.IsModule():
 			what = o.wholeModule(c.Report.Context, c, t)
@@ -93,7 +93,7 @@ func (o *Flags) resolve(c *command.Call, out *plan.Options) diag.List {
 			ds = append(ds, &diag.Message{Code: diag.CodeCLIReplaceAddress, Summary: fmt.Sprintf("Invalid force-replace address %q", text), Detail: what})
 			continue
 		}
-		if t.Pattern {
+		if t.Pattern != "" {
 			out.ReplacePatterns = append(out.ReplacePatterns, t)
 			continue
 		}

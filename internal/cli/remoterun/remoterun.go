@@ -120,7 +120,7 @@ func refused(q Request, b *tfe.Backend, w *tfe.Workspace, c *command.Call) diag.
 	if len(q.Plan.Excludes) > 0 {
 		no("-exclude option is not supported", "The service does not know the -exclude option. Use -target, or a workspace with local execution.")
 	}
-	if len(q.Plan.ReplacePatterns) > 0 || slices.ContainsFunc(q.Plan.Targets, func(t addr.Target) bool { return t.Pattern }) {
+	if len(q.Plan.ReplacePatterns) > 0 || slices.ContainsFunc(q.Plan.Targets, func(t addr.Target) bool { return t.Pattern != "" }) {
 		no("Patterns are not supported", "The service knows no patterns in -target and -replace. Give each address, or use a workspace with local execution.")
 	}
 	if q.Out != "" && !b.IsCloud() {

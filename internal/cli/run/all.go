@@ -494,7 +494,9 @@ func (w *workersFile) load(dir string, set *source.Set) (*placement.File, diag.L
 }
 
 func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
-	po, ds := r.op.Options(r.Call)
+	flags := r.op
+	flags.Approved = r.approved() // --non-interactive approves as -auto-approve does
+	po, ds := flags.Options(r.Call)
 	r.selected.targets, r.selected.excludes = po.Targets, po.Excludes
 	every, more := project.PersistEvery(r.Call)
 	limits := estate.Limits{Units: r.f.Parallelism, Calls: r.op.Parallelism, All: r.f.Calls}

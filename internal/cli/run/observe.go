@@ -30,6 +30,7 @@ type reporter struct {
 	op              estate.Op
 	destroy, reveal bool
 	causes          bool // the text of plans names causes
+	unasked         bool // an apply in rounds prints the plan of each unit, because it asks no question
 	estate          *estate.Estate
 	shown           *display
 	page            *planpage.Pager
@@ -39,7 +40,7 @@ type reporter struct {
 
 // reporter returns a reporter for an operation of the run.
 func (r *estateRun) reporter(op estate.Op) *reporter {
-	return &reporter{Call: r.Call, command: r.name, op: op, destroy: r.op.Plan.Mode == plan.Destroy, reveal: r.op.Reveal, causes: r.op.Plan.Causes, estate: r.estate, shown: &r.shown, page: &r.page, kept: r.kept, ruled: &r.ruled}
+	return &reporter{Call: r.Call, command: r.name, op: op, destroy: r.op.Plan.Mode == plan.Destroy, reveal: r.op.Reveal, causes: r.op.Plan.Causes, unasked: r.op.Rounds > 0 && r.saved == nil && r.approved(), estate: r.estate, shown: &r.shown, page: &r.page, kept: r.kept, ruled: &r.ruled}
 }
 
 // observer returns the observer that reports the progress of the run.
@@ -78,6 +79,7 @@ func (t runObserver) Planned(u *estate.Unit, e *engine.Engine, p *plan.Plan) {
 		t.planned(t.ctx, u, e, p)
 	} else {
 		t.streamOf(u.Name).Plan(p)
+		t.show(t.ctx, u, e, p)
 		t.shown.live.Note(u.Name, "applying")
 	}
 }
@@ -208,6 +210,20 @@ func (t *reporter) planned(ctx context.Context, u *estate.Unit, e *engine.Engine
 	if t.causes {
 		t.shown.summary.Folds.AddOrigins(u.Name, view.Origins(p))
 	}
+}
+
+// show prints the plan of one round of a unit before it is applied, if nobody is asked.
+func (t *reporter) show(ctx context.Context, u *estate.Unit, e *engine.Engine, p *plan.Plan) {
+	h := t.Report.Human
+	if h == nil || !t.unasked || !p.HasChanges() {
+		return
+	}
+	pieces := view.Pieces(h.Style, p, project.NewSchemas(ctx, e), t.reveal)
+	changes := unitview.NewFolds()
+	changes.Add(u.Name, view.ShowCauses(h.Style, pieces, t.causes))
+	var text strings.Builder // printed at once, because other units print at the same time
+	changes.Write(&view.Human{Out: &text, Style: h.Style}, []string{u.Name}, 0)
+	h.Copy(text.String())
 }
 
 // ended reports the result of a unit.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
@@ -90,6 +91,12 @@ func (p *printer) run(ctx context.Context, r *testrun.Result, one *testrun.RunRe
 	})
 	if p.options.verbose && one.Engine != nil {
 		p.details(ctx, name, one)
+	}
+	if h := p.Report.Human; h != nil && p.options.verbose {
+		for _, m := range one.Expected {
+			text, _, _ := strings.Cut(m.Detail, "\n\n")
+			h.Say(fmt.Sprintf("    expected failure of %s: %s\n", m.Extra, text))
+		}
 	}
 	p.tell(one.Diags, name, one.Run.Name)
 }

@@ -64,7 +64,7 @@ NAME.policytest.hcl test the rules of the directory with given values.`,
 			fs := flag.Flags{
 				flag.List(&o.filters, "filter", "testfile", "Run this test file only, named relative to the working directory. May be repeated.").Completes(flag.Files),
 				flag.Text(&o.junit, "junit-xml", "path", "Write a report in the JUnit XML format to this file.").Completes(flag.Files),
-				flag.Bool(&o.verbose, "verbose", "Print the plan or the state of each run."),
+				flag.Bool(&o.verbose, "verbose", "Print the plan or the state of each run, and the failures that it expects."),
 				flag.Int(&o.parallelism, "run-parallelism", "n", "How many test files run at once, as far as they are independent: of files with real providers only those that say so."),
 				flag.Bool(&o.update, "update-snapshots", "Write the snapshots of tests of an estate, to be reviewed, in place of comparing plans with them."),
 				flags.TestDirectory(&o.directory),

@@ -172,7 +172,7 @@ func (r *reader) settle(name, value string) (shown string, err error) {
 		case err != nil:
 		case t.IsModule():
 			err = errNotInstance
-		case t.Pattern:
+		case t.Pattern != "":
 			r.plan.ReplacePatterns = append(r.plan.ReplacePatterns, t)
 		default:
 			r.plan.Replace = append(r.plan.Replace, t.Instance())

@@ -110,7 +110,7 @@ func (m *Module) unknownKeys() expansion {
 }
 
 // orDefer ends messages about an unknown number of instances.
-const orDefer = "\n\nThe option -defer plans everything else, and defers this block and what depends on it until the value is known."
+const orDefer = "\n\nThe option -defer of \"plan\" and \"apply\" plans everything else, and defers this block and what depends on it until the value is known."
 
 // maxInstances is the maximum result of count. A state with more objects cannot be planned, and
 // a mistyped number would use all memory.

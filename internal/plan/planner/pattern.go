@@ -17,7 +17,7 @@ import (
 // in the configuration and in the state. A pattern that matches nothing remains, and then covers
 // nothing. The messages list what each pattern matches.
 func MatchPatterns(tree *module.Tree, prev *state.State, o plan.Options) (plan.Options, diag.List) {
-	isPattern := func(t addr.Target) bool { return t.Pattern }
+	isPattern := func(t addr.Target) bool { return t.Pattern != "" }
 	if !slices.ContainsFunc(o.Targets, isPattern) && !slices.ContainsFunc(o.Excludes, isPattern) {
 		return o, nil
 	}
@@ -36,7 +36,7 @@ func MatchPatterns(tree *module.Tree, prev *state.State, o plan.Options) (plan.O
 	expand := func(option string, given []addr.Target) []addr.Target {
 		var out []addr.Target
 		for _, t := range given {
-			if !t.Pattern {
+			if t.Pattern == "" {
 				out = append(out, t)
 				continue
 			}

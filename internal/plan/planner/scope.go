@@ -43,7 +43,7 @@ func newScopeFilter(o eval.Options, targets, excludes []addr.Target) scopeFilter
 	}
 	deps := eval.StaticDependents(o.Tree)
 	if len(targets) > 0 {
-		f.needed = reach(named(deps, targets), deps.Dependencies())
+		f.needed = needed(deps, targets)
 	}
 	if len(excludes) > 0 {
 		f.dropped = reach(named(deps, excludes), deps.Dependents)
@@ -71,6 +71,33 @@ func named(deps *eval.Dependents, by []addr.Target) []addr.ConfigResource {
 		}
 	}
 	return out
+}
+
+// needed returns the blocks that the targets depend on. References within a targeted module
+// instance lead to objects of the same instance, which the target covers. They do not include
+// the other instances of the module.
+func needed(deps *eval.Dependents, targets []addr.Target) map[addr.ConfigResource]bool {
+	dependencies := deps.Dependencies()
+	direct := map[addr.ConfigResource]bool{}
+	for _, r := range deps.Resources() {
+		var covering []addr.Target
+		for _, t := range targets {
+			if t.ContainsConfig(r) {
+				covering = append(covering, t)
+			}
+		}
+		if len(covering) == 0 {
+			continue
+		}
+		for _, dep := range dependencies(r) {
+			if slices.ContainsFunc(covering, func(t addr.Target) bool { return !t.IsModule() || !t.ContainsConfig(dep) }) {
+				direct[dep] = true
+			}
+		}
+	}
+	all := reach(slices.Collect(maps.Keys(direct)), dependencies)
+	maps.Copy(all, direct)
+	return all
 }
 
 // reach returns the blocks that can be reached from others in any number of steps.

@@ -49,10 +49,11 @@ func Continues(p *plan.Plan, round, most int) bool {
 	return round < most && len(p.Deferred) > 0 && p.Changing()
 }
 
-// Check returns an error if p, the plan of a round after the first, contains an action that is
+// Check returns an error if p, the plan of a round after the first, contains actions that are
 // not allowed. Data sources may always be read, and new outputs may always be stored.
 func Check(p *plan.Plan, round int, allowed []string) diag.List {
 	did := actionsOf(p)
+	var would, missing []string
 	for _, name := range slices.Sorted(maps.Keys(did)) {
 		if slices.Contains(allowed, name) {
 			continue
@@ -61,9 +62,12 @@ func Check(p *plan.Plan, round int, allowed []string) diag.List {
 		if name == "outputs" {
 			verb = "change"
 		}
-		return diag.Errorf(diag.CodeCLINotApproved, nil, "Round was not approved", "Round %d would %s %s, which -rounds-allow does not permit, so nothing of this round was applied. The rounds before it are in the state. Run the command again to apply this plan, or add %q to -rounds-allow.", round, verb, did[name], name)
+		would, missing = append(would, verb+" "+did[name]), append(missing, name)
 	}
-	return nil
+	if len(missing) == 0 {
+		return nil
+	}
+	return diag.Errorf(diag.CodeCLINotApproved, nil, "Round was not approved", "Round %d would %s, which -rounds-allow does not permit, so nothing of this round was applied. The rounds before it are in the state. Run the command again to apply this plan, or add %q to -rounds-allow.", round, strings.Join(would, " and "), strings.Join(missing, ","))
 }
 
 // actionsOf returns the names of the actions in a plan, each with one object that it is about.

@@ -68,7 +68,7 @@ type s3Backend struct {
 }
 
 var regions = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(us|eu|ap|sa|ca|me|af|il|mx|cn|us-gov|us-iso[bf]?|eu-isoe|eusc)-[a-z]+-\d+$`)
+	return regexp.MustCompile(`^(us|eu|ap|sa|ca|me|af|il|mx|cn|us-gov|us-iso[bf]?|eu-isoe|eusc-[a-z]+)-[a-z]+-\d+$`)
 })
 
 // kmsKeys matches IDs, aliases and ARNs of keys, as S3 accepts them.

@@ -372,6 +372,7 @@ func TestAddress(t *testing.T) {
 		"https://s3.us-east-1.amazonaws.com/a.b":              {"bucket": cty.StringVal("a.b")},
 		"https://s3.us-east-1.amazonaws.com/states":           {"use_path_style": cty.True},
 		"https://states.s3.cn-north-1.amazonaws.com.cn":       {"region": cty.StringVal("cn-north-1")},
+		"https://states.s3.eusc-de-east-1.amazonaws.eu":       {"region": cty.StringVal("eusc-de-east-1")},
 		"https://states.s3-fips.us-east-1.amazonaws.com":      {"use_fips_endpoint": cty.True},
 		"https://states.s3.dualstack.us-east-1.amazonaws.com": {"use_dualstack_endpoint": cty.True},
 		"https://states.minio.example":                        {"endpoints": endpoints("minio.example", "")},
