@@ -1,4 +1,4 @@
-// Neovim without a window, with the settings for older versions in docs/editor.md.
+// Neovim without a window, with the settings in docs/editor.md for its version.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -9,6 +9,7 @@ import { files, installed, program, workspace } from "./lib/files.mjs";
 import { settings } from "./lib/settings.mjs";
 
 const version = installed("nvim", "--version")?.split("\n")[0];
+const current = version !== undefined && version.localeCompare("NVIM v0.11", "en", { numeric: true }) >= 0;
 const skip = !program ? "the variable TERRACE does not name the program" : !version ? "nvim is not installed" : false;
 
 test("Neovim", { skip }, (t) => {
@@ -16,7 +17,7 @@ test("Neovim", { skip }, (t) => {
   const dir = workspace(t);
   const out = path.join(dir, "results.json");
   const config = path.join(dir, "init.lua");
-  writeFileSync(config, settings("Neovim", "lua", 1));
+  writeFileSync(config, settings("Neovim", "lua", current ? 0 : 1));
   execFileSync("nvim", ["--headless", "-u", config, "-i", "NONE", "-n", "-c", `luafile ${fileURLToPath(new URL("neovim.lua", import.meta.url))}`], {
     cwd: dir, timeout: 120_000, stdio: ["ignore", "inherit", "inherit"],
     env: { ...process.env, RESULTS: out, HOME: dir, PATH: `${path.dirname(program)}:${process.env.PATH}` },
@@ -35,4 +36,13 @@ test("Neovim", { skip }, (t) => {
   assert.match(r.lenses[0], /^2 uses/);
   assert.equal(r.renamed + "\n", files["main.tf"].replace('variable "size"', 'variable "count_of"').replace("var.size", "var.count_of"));
   assert.equal(r.tfvars, "count_of = 3");
+  if (current) {
+    assert.deepEqual(r.filetypes, ["terraform", "terraform-vars", "hcl", "opentofu"]);
+    assert.match(r.hints, /overridden in web_override\.tf:2/);
+    assert.equal(r.token, "namespace");
+    assert.equal(r.pulled, true);
+    assert.deepEqual(r.folded, [1, 1]);
+    assert.ok(r.symbols > 5, String(r.symbols));
+    assert.equal(r.moved, 'source = "./moved"');
+  }
 });

@@ -19,7 +19,7 @@ interface Values {
 export class Viewpoint implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem("terrace.viewpoint", vscode.StatusBarAlignment.Right, 100);
   private readonly changed = new vscode.EventEmitter<void>();
-  private readonly chosen = new Set<string>(); // files whose viewpoint the user or the setting chose
+  private readonly chosen = new Map<string, string>(); // the unit that the user or the setting chose, by file; "" is the nearest
   private version = 0;
   readonly onDidChange = this.changed.event;
 
@@ -33,8 +33,8 @@ export class Viewpoint implements vscode.Disposable {
     this.changed.dispose();
   }
 
-  // update shows the viewpoint of the active file.
-  async update(): Promise<void> {
+  // update shows the viewpoint of the active file, after choosing it again if choose is true.
+  async update(choose = true): Promise<void> {
     const version = ++this.version;
     const uri = vscode.window.activeTextEditor?.document.uri;
     const found = uri && (await this.request(uri));
@@ -45,8 +45,9 @@ export class Viewpoint implements vscode.Disposable {
       this.item.hide();
       return;
     }
-    const wanted = this.chosen.has(uri.toString()) ? "" : viewpointSetting(uri, found.all);
-    if (wanted && wanted !== found.current) {
+    // After a restart, the server does not know the choice any more.
+    const wanted = this.chosen.get(uri.toString()) ?? viewpointSetting(uri, found.all);
+    if (choose && wanted && wanted !== found.current && found.all.includes(wanted)) {
       await this.set(uri, wanted);
       return;
     }
@@ -100,10 +101,10 @@ export class Viewpoint implements vscode.Disposable {
   }
 
   private async set(file: vscode.Uri, unit: string): Promise<void> {
-    this.chosen.add(file.toString());
+    this.chosen.set(file.toString(), unit);
     await this.client()?.sendRequest("workspace/executeCommand", { command: "terrace.viewpoint", arguments: [file.toString(), unit] });
     this.changed.fire();
-    await this.update();
+    await this.update(false);
   }
 
   private async request(uri: vscode.Uri): Promise<Viewpoints | undefined> {

@@ -10,6 +10,7 @@ const units = ["file:///repo/prod/app/terragrunt.hcl", "file:///repo/dev/app/ter
 async function active(e, file, current = units[0]) {
   e.open(file);
   let now = current;
+  active.reset = () => void (now = current); // as a new server
   e.answers["terrace/viewpoints"] = () => ({ current: now, all: units });
   e.answers["workspace/executeCommand"] = (p) => void (now = p.arguments[1] || current);
   await e.extension.activate(e.context);
@@ -84,6 +85,16 @@ test("the setting is the first viewpoint, until the user chooses another", async
   e.pick = (items) => items[1];
   await e.commands["terrace.chooseViewpoint"]();
   assert.equal(e.item.text, "$(eye) seen from prod/app");
+});
+
+test("a restart keeps the viewpoint that the user chose", async () => {
+  const e = editor();
+  await active(e, "/repo/root.hcl");
+  e.pick = (items) => items[2];
+  await e.commands["terrace.chooseViewpoint"]();
+  active.reset();
+  await e.commands["terrace.restart"]();
+  assert.equal(e.item.text, "$(eye) seen from dev/app");
 });
 
 test("a file that no unit reads has no viewpoint", async () => {
