@@ -275,36 +275,37 @@ func (b *batch) eval(sc *scope, x *lang.Expr, what string) cty.Value {
 	key, ok := sc.appendKey(b.key[:0], b.t, known.refs)
 	if b.key = key; ok {
 		if result, ok := known.get(key); ok {
-			return cty.BoolVal(result)
+			return result
 		}
 	}
-	v := b.evaluate(sc, x, what)
-	if ok && v != cty.NilVal && v.IsKnown() {
-		known.put(key, v.True())
+	v, clean := b.evaluate(sc, x, what)
+	if ok && clean {
+		known.put(key, v)
 	}
 	return v
 }
 
-// evaluate is eval without the decisions for other subjects.
-func (b *batch) evaluate(sc *scope, x *lang.Expr, what string) cty.Value {
+// evaluate is eval without the decisions for other subjects. clean means that there are no errors, so
+// that the result is the same for all subjects with the same values.
+func (b *batch) evaluate(sc *scope, x *lang.Expr, what string) (v cty.Value, clean bool) {
 	v, ds := lang.Eval(b.t, sc, x, cty.Bool)
 	if errs := ds.Errors(); len(errs) > 0 {
 		m := errs[0]
 		if sc.lacked(m) {
-			return cty.UnknownVal(cty.Bool)
+			return cty.UnknownVal(cty.Bool), false
 		}
 		b.fail(sc, m.At, m.Detail)
-		return cty.NilVal
+		return cty.NilVal, false
 	}
 	if ds.HasErrors() {
-		return cty.UnknownVal(cty.Bool)
+		return cty.UnknownVal(cty.Bool), false
 	}
 	if v, _ = v.Unmark(); v.IsNull() {
 		at := x.Range()
 		b.fail(sc, &at, "The "+what+" is null. It must be true or false.")
-		return cty.NilVal
+		return cty.NilVal, false
 	}
-	return v
+	return v, true
 }
 
 // fail records an expression with an error.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"sync"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/zclconf/go-cty/cty"
@@ -14,8 +15,9 @@ import (
 // Units that call the same module have many equal values. Whether a filter or a condition is true
 // depends on nothing but the values to which it refers: functions are pure, and local values of a
 // file and lists of the estate are the same for all subjects. So each expression is evaluated once
-// for equal values. A value that is unknown, marked or large is not compared: its expression is
-// evaluated again.
+// for equal values. An attribute that does not exist, and an unknown value of a certain type, are
+// compared like values. A value that is marked or large is not compared: its expression is evaluated
+// again.
 
 // Limits of the decisions of one expression: the length of a key, in bytes, and the number of keys.
 // So the decisions of an expression need at most 256 KB.
@@ -30,21 +32,21 @@ type decisions struct {
 	refs []lang.Ref
 
 	mu    sync.Mutex
-	known map[string]bool
+	known map[string]cty.Value // true, false or unknown
 }
 
-func (d *decisions) get(key []byte) (result, ok bool) {
+func (d *decisions) get(key []byte) (result cty.Value, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	result, ok = d.known[string(key)]
 	return result, ok
 }
 
-func (d *decisions) put(key []byte, result bool) {
+func (d *decisions) put(key []byte, result cty.Value) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.known == nil {
-		d.known = map[string]bool{}
+		d.known = map[string]cty.Value{}
 	}
 	if len(d.known) < maxDecisions {
 		d.known[string(key)] = result
@@ -59,11 +61,14 @@ func (s *scope) appendKey(key []byte, t *demand.Task, refs []lang.Ref) ([]byte, 
 			return key, false
 		}
 		if rest := ref.Traversal[min(used, len(ref.Traversal)):]; len(rest) > 0 {
-			next, diags := rest.TraverseRel(v)
-			if len(diags) > 0 {
+			next, ok := follow(v, rest)
+			if !ok {
 				return key, false
 			}
-			v = next
+			if v = next; v == cty.NilVal {
+				key = append(key, '!')
+				continue
+			}
 		}
 		var ok bool
 		if key, ok = appendValue(key, v); !ok {
@@ -73,12 +78,50 @@ func (s *scope) appendKey(key []byte, t *demand.Task, refs []lang.Ref) ([]byte, 
 	return key, true
 }
 
+// follow returns the value at the end of a path of attributes, or cty.NilVal if a known object on the way
+// lacks an attribute. It returns false for other values and paths, whose errors may have other reasons.
+func follow(v cty.Value, path hcl.Traversal) (cty.Value, bool) {
+	for _, step := range path {
+		attr, ok := step.(hcl.TraverseAttr)
+		if !ok {
+			next, diags := hcl.Traversal{step}.TraverseRel(v)
+			if len(diags) > 0 {
+				return v, false
+			}
+			v = next
+			continue
+		}
+		switch ty := v.Type(); {
+		case v.IsMarked() || v.IsNull():
+			return v, false
+		case ty.IsObjectType():
+			if !ty.HasAttribute(attr.Name) {
+				return cty.NilVal, true
+			}
+			v = v.GetAttr(attr.Name)
+		default:
+			next, diags := hcl.Traversal{step}.TraverseRel(v)
+			if len(diags) > 0 {
+				return v, false
+			}
+			v = next
+		}
+	}
+	return v, true
+}
+
 // appendValue appends a value with its type to a key, so that different values have different
 // keys. It returns false if the value cannot be compared.
 func appendValue(key []byte, v cty.Value) ([]byte, bool) {
 	ty := v.Type()
-	if v.IsMarked() || !v.IsKnown() || len(key) > maxKey {
+	if v.IsMarked() || len(key) > maxKey {
 		return key, false
+	}
+	if !v.IsKnown() {
+		if !ty.IsPrimitiveType() && ty != cty.DynamicPseudoType || !v.RawEquals(cty.UnknownVal(ty)) { // something else is known about it
+			return key, false
+		}
+		return append(append(append(key, '?'), ty.FriendlyName()...), 0), true
 	}
 	if v.IsNull() {
 		if !ty.IsPrimitiveType() && ty != cty.DynamicPseudoType {

@@ -8,6 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -105,21 +106,26 @@ func compare(ctx context.Context, c *command.Call, o estate.Options, both ...com
 		o.At = c.Now() // timestamp() has the same value in both revisions
 	}
 	o.Parses = &syntax.Parses{}
-	for i, side := range both {
+	c.Report.Units = true
+	found := parallel.Map(len(both), len(both), func(i int) diag.List { // at once, so that they share parsed files
 		eo := o
-		eo.Discovery.Root, eo.Discovery.Overlay = side.dir, side.overlay
-		eo.Discovery.Whole, eo.Checking = true, true
-		eo.Host = side.host(o.Host)
-		e, ds := Open(ctx, c, eo)
+		eo.Discovery.Root, eo.Discovery.Overlay = both[i].dir, both[i].overlay
+		eo.Discovery.Whole, eo.Discovery.Sparing, eo.Checking = true, true, true
+		eo.Host = both[i].host(o.Host)
+		e, ds := open(ctx, c, eo)
+		both[i].r.Estate = e
+		return ds
+	})
+	for i, side := range both {
+		e := side.r.Estate
 		defer e.Close(ctx)
 		if ctx.Err() != nil {
 			return nil, e.Sources(), diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The comparison was interrupted.")
 		}
-		if ds.HasErrors() {
-			set, ds := ofRevision(side, e.Sources(), ds.Errors())
+		if found[i].HasErrors() {
+			set, ds := ofRevision(side, e.Sources(), found[i].Errors())
 			return nil, set, ds
 		}
-		both[i].r.Estate = e
 	}
 	all, ds := affected.Estates(ctx, both[0].r, both[1].r)
 	return all, both[1].r.Estate.Sources(), ds

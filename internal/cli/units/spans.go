@@ -36,6 +36,11 @@ func Ended(span *telemetry.Span, code int) {
 // Open opens the units that a command is about, within a telemetry span.
 func Open(ctx context.Context, c *command.Call, o estate.Options) (*estate.Estate, diag.List) {
 	c.Report.Units = true
+	return open(ctx, c, o)
+}
+
+// open is Open for callers that open several estates at once.
+func open(ctx context.Context, c *command.Call, o estate.Options) (*estate.Estate, diag.List) {
 	name := "runner_pool_discovery"
 	if c.Command.Name == "find" || c.Command.Name == "list" {
 		name = c.Command.Name + "_discover"
