@@ -307,7 +307,7 @@ func (n *outputsNode) fetch(c *evaluator) (v cty.Value, none bool) {
 	}
 	e, at := n.where()
 	c.facts = c.facts.withDep(&depUse{target: target, at: at, label: n.d.label, via: e})
-	c.mustExist(target, at)
+	c.mustExist(target, n.d.label, at)
 	if !c.full || c.failed {
 		c.needsOut = true
 		return cty.DynamicVal, false

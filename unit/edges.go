@@ -140,7 +140,7 @@ func (u *Unit) blockEdges(c *evaluator, w *edgeList) {
 			if target, ok := d.target(one); ok {
 				_, at := d.where()
 				if !d.flag(one, "skip_outputs", false) {
-					one.mustExist(target, at)
+					one.mustExist(target, d.label, at)
 				}
 				w.add(string(target), d.label, at)
 			}
@@ -178,7 +178,7 @@ func (u *Unit) pathEdges(c *evaluator, w *edgeList) {
 		p, _ = p.Unmark()
 		if syntax.IsString(p) {
 			target := u.l.target(u.e.dir, p.AsString())
-			c.mustExist(target, at)
+			c.mustExist(target, "", at)
 			w.add(string(target), "", at)
 		}
 	}
@@ -281,8 +281,9 @@ func (u *Unit) headOf(c *evaluator) *evaluator {
 	return one
 }
 
-// mustExist reports a dependency on a path that does not exist.
-func (c *evaluator) mustExist(target DependencyID, at *source.Range) {
+// mustExist reports a dependency on a path that does not exist. label is that of its block, or ""
+// for a path of the dependencies block.
+func (c *evaluator) mustExist(target DependencyID, label string, at *source.Range) {
 	path := string(target)
 	if c.l.disk.Exists(path) {
 		return
@@ -293,12 +294,15 @@ func (c *evaluator) mustExist(target DependencyID, at *source.Range) {
 		}
 	}
 	ds := diag.Errorf(diag.CodeUnitDependencyNotFound, at, "Dependency not found", "There is no directory or file %s that could be depended on.", path)
-	ds[0].Code, ds[0].Extra = diag.CodeUnitDependencyNotFound, NotFound(path)
+	ds[0].Code, ds[0].Extra = diag.CodeUnitDependencyNotFound, NotFound{path, label}
 	c.fail(ds)
 }
 
 // NotFound is the Extra of a message about a dependency on a path that does not exist.
-type NotFound string
+type NotFound struct {
+	Path  string
+	Label string // of the dependency block; "" for a path of the dependencies block
+}
 
 // moduleExists reports whether an environment file contains a module.
 func (l *Loader) moduleExists(path, name string) bool {

@@ -74,12 +74,12 @@ func runHCLValidate(ctx context.Context, c *command.Call, o *hclValidateOptions)
 	return showInvalid(c, o, e, withoutUnits(ds.Once()))
 }
 
-// withoutUnits turns errors about dependencies on paths that do not exist into warnings, since
-// the unit may be in a stack that is not generated yet. Terragrunt does not report them.
+// withoutUnits turns errors about dependency blocks with paths that do not exist into warnings,
+// since the unit may be in a stack that is not generated yet. Terragrunt does not report them.
 func withoutUnits(ds diag.List) diag.List {
 	out := make(diag.List, len(ds))
 	for i, m := range ds {
-		if _, missing := m.Extra.(unit.NotFound); missing {
+		if missing, ok := m.Extra.(unit.NotFound); ok && missing.Label != "" {
 			c := *m // cells share their messages
 			c.Severity = diag.Warning
 			m = &c

@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/settings/cliconfig"
 	"github.com/terrace-iac/terrace/internal/settings/lock"
+	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
@@ -26,7 +27,7 @@ func Lock() command.Command {
 given platforms and without installing anything. The packages come from the
 registries that the providers belong to, whatever the CLI configuration says
 of installation methods. Without addresses it does so for every provider of
-the configuration.`,
+the configuration and of its test files.`,
 		Args: []command.Arg{{Name: "providers", Help: "Source addresses of providers.", Optional: true, Repeated: true}},
 		Prepare: func() (flag.Flags, command.Run) {
 			o := &providersLockOptions{}
@@ -36,7 +37,7 @@ the configuration.`,
 				flag.Text(&o.ociMirror, "oci-mirror", "template", "Take the packages from an OCI mirror instead: the address of a provider's repository, in which {hostname}, {namespace} and {type} stand for the parts of its source address."),
 				flag.List(&o.platforms, "platform", "os_arch", "The platform to get checksums for, such as linux_amd64; the current platform by default. May be repeated."),
 			}
-			return append(append(fs, o.json.Flags()...), flag.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
+			return append(append(append(fs, o.json.Flags()...), flags.TestDirectory(&o.tests)), flag.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
 				if !o.json.Use(c.Report) {
 					return 1
 				}
@@ -57,6 +58,7 @@ type providersLockOptions struct {
 	platforms           []string
 	fsMirror, netMirror string
 	ociMirror           string
+	tests               string   // directory of test files
 	only                []string // addresses of providers; empty means all
 }
 
@@ -67,7 +69,11 @@ func lockProviders(ctx context.Context, c *command.Call, o *providersLockOptions
 		return ds
 	}
 	defer p.Close()
-	req, more := chosen(p.Plugins.Packaged(p.Required()), o.only)
+	all, more := required(ctx, c, p, o.tests)
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	req, more := chosen(p.Plugins.Packaged(all), o.only)
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
@@ -102,6 +108,21 @@ func lockProviders(ctx context.Context, c *command.Call, o *providersLockOptions
 		step(c, line)
 	}
 	return append(ds, writeLock(c, p.Plugins.LockPath(), old, next)...)
+}
+
+// required returns the providers of the configuration and of the test files, as init installs
+// them. directory is the directory of test files.
+func required(ctx context.Context, c *command.Call, p *project.Project, directory string) (install.Requirements, diag.List) {
+	all := p.Required()
+	tests, ds := testrun.Load(c.OnDisk(), directory, c.Report.Set)
+	if ds.HasErrors() || len(tests) == 0 {
+		return all, ds
+	}
+	o, _, more := workdir.EngineOptions(c.Directory, workdir.LoadOptions{})
+	for a, constraints := range testrun.Requirements(ctx, o, p.Engine.Root(), tests) {
+		all[a] = append(all[a], constraints...)
+	}
+	return all, append(ds, more...)
 }
 
 // gained returns a text about the hashes that a package added to the lock file.

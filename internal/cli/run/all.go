@@ -101,6 +101,7 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 	}
 	r := newRun(c, f, name)
 	r.words = units.WordsOf(c, name, args)
+	units.AddWordsOfRun(&r.words, name, f)
 	if code := r.takeWords(ctx, over, words); code != 0 {
 		return code
 	}

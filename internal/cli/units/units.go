@@ -42,10 +42,32 @@ func Options(c *command.Call, f *unitflags.Flags, command string, args []string,
 	return OptionsOf(c, f, command, WordsOf(c, command, args), flags)
 }
 
-// WordsOf returns the words of a command. args are the words after its name.
+// WordsOf returns the words of a command. args are the words after its name. Flags that every
+// command accepts are not in args. As in Terragrunt, get_terraform_cli_args returns -no-color
+// last, also if --no-color or TG_NO_COLOR requested it, and no words of TF_CLI_ARGS.
 func WordsOf(c *command.Call, name string, args []string) request.Words {
 	own := command.OfEnvironment(c.Env, name, args)
-	return request.Words{Args: args, Environ: own, EnvironVars: variables(args[:own])}
+	words := slices.Clone(args)
+	add := func(word string, on bool) {
+		if on && !strings.Contains(c.Env.Get("TF_CLI_ARGS")+c.Env.Get("TF_CLI_ARGS_"+name), word) {
+			words = append(words, word)
+		}
+	}
+	add("-compact-warnings", c.Report.Options.CompactWarnings)
+	add("-no-color", c.Report.Options.NoColor)
+	return request.Words{Args: words, Environ: own, EnvironVars: variables(args[:own])}
+}
+
+// AddWordsOfRun adds the words that `run --all` adds to those of the user in Terragrunt, for
+// get_terraform_cli_args.
+func AddWordsOfRun(words *request.Words, name string, f *unitflags.Flags) {
+	if (name == "apply" || name == "destroy") && !f.NoAutoApprove && !slices.Contains(words.Args, "-auto-approve") {
+		words.Args = append(words.Args, "-auto-approve")
+	}
+	given := func(w string) bool { return w == "-input" || strings.HasPrefix(w, "-input=") }
+	if slices.Contains([]string{"apply", "destroy", "plan", "refresh"}, name) && !slices.ContainsFunc(words.Args, given) {
+		words.Args = append(words.Args, "-input=false")
+	}
 }
 
 // OptionsOf is Options for words that are already read.

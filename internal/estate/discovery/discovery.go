@@ -330,8 +330,8 @@ func (f *Found) WithoutIncomplete(ds diag.List) diag.List {
 		return ds
 	}
 	return slices.DeleteFunc(ds, func(m *diag.Message) bool {
-		path, ok := m.Extra.(unit.NotFound)
-		return ok && f.belowIncomplete(string(path))
+		missing, ok := m.Extra.(unit.NotFound)
+		return ok && f.belowIncomplete(missing.Path)
 	})
 }
 

@@ -98,6 +98,9 @@ type Options struct {
 
 // Create creates a journal. It returns ErrExists if the file exists.
 func Create(path string, o Options) (*Journal, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil { // it may be missing without a lock
+		return nil, err
+	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil, ErrExists
