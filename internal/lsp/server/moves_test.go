@@ -108,7 +108,7 @@ func terrace(t *testing.T, dir string, env []string, args ...string) (string, in
 	return out.String(), code
 }
 
-var moveSeeds = flag.Int("move-seeds", 5, "number of estates in which TestMovesChangeNothing makes up to 13 moves each")
+var moveSeeds = flag.Int("move-seeds", 10, "number of estates in which TestMovesChangeNothing makes up to 13 moves each")
 
 // sourceOnly matches the difference of a source, which names the new path.
 var sourceOnly = regexp.MustCompile(`^~ (terraform|module\.[a-z]+) source: `)

@@ -94,6 +94,7 @@ func Serve(ctx context.Context, o Options, in io.Reader, out io.WriteCloser) (ok
 		AllowPush: true, DisableBuiltin: true, Concurrency: maxConcurrent, NewContext: func() context.Context { return ctx },
 	})
 	// A client may keep its end of in open after exit, and reading from in cannot be interrupted.
+	// After close, the server stops by itself. Its method Stop panics if a message arrives at that moment.
 	messages, copied := io.Pipe()
 	s.close = func() { _ = messages.Close() }
 	go func() { // ends with in, or with its next byte
@@ -106,7 +107,6 @@ func Serve(ctx context.Context, o Options, in io.Reader, out io.WriteCloser) (ok
 	go func() {       // ends with ctx
 		<-ctx.Done()
 		s.close()
-		s.rpc.Stop()
 	}()
 	_ = s.rpc.Wait() // a client that disconnects is not an error
 	stop()
@@ -174,7 +174,6 @@ func (s *Server) methods() handler.Map {
 		"exit": func(context.Context, *jrpc2.Request) (any, error) {
 			s.clean.Store(s.closing.Load())
 			s.close()
-			go s.rpc.Stop() // ends when all handlers have returned, which includes this one
 			return nil, nil
 		},
 		"$/cancelRequest": notified(s, func(_ context.Context, p *protocol.CancelParams) {
