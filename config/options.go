@@ -51,8 +51,20 @@ type Locator interface {
 // Parses caches parsed files. The zero value is empty and usable. It is safe for concurrent
 // use.
 type Parses struct {
-	known parallel.Cache[string, *syntax]
-	n     atomic.Int64
+	known   parallel.Cache[string, *syntax]
+	n       atomic.Int64
+	earlier atomic.Pointer[Parses] // nil means none
+}
+
+// Next returns a cache for the same directories after some of their files have changed. It takes the
+// files that have not changed from p, and forgets the others. p may be nil.
+func (p *Parses) Next() *Parses {
+	next := &Parses{}
+	if p != nil {
+		p.earlier.Store(nil) // otherwise the caches of all changes would stay in memory
+		next.earlier.Store(p)
+	}
+	return next
 }
 
 // Parsed returns the number of files that were read and parsed so far.
@@ -78,7 +90,13 @@ func (o *Options) parse(path string, read func() ([]byte, error)) *syntax {
 	if name == "" {
 		return parse(path, read)
 	}
-	return o.Parses.known.Local(name+"\x00"+path, func() (*syntax, bool) {
+	key := name + "\x00" + path
+	return o.Parses.known.Local(key, func() (*syntax, bool) {
+		if p := o.Parses.earlier.Load(); p != nil {
+			if s, ok := p.known.Get(key); ok {
+				return s, true
+			}
+		}
 		o.Parses.n.Add(1)
 		s := parse(path, read)
 		return s, s.err == nil

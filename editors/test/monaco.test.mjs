@@ -1,5 +1,5 @@
-// The Monaco editor in Chromium, with the server behind a web socket. MONACO_PICTURES names a directory
-// for pictures of each step.
+// The Monaco editor with monaco-languageclient in Chromium, with the server behind a web socket.
+// MONACO_PICTURES names a directory for pictures of each step.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -21,7 +21,7 @@ const text = files["main.tf"].replace("color  = local.name", "color  = local.nam
 // bundle contains the page and the editor.
 const bundle = fileURLToPath(new URL("dist", import.meta.url));
 if (!skip) {
-  await build({ entryPoints: [fileURLToPath(new URL("monaco/page.mjs", import.meta.url))], bundle: true, format: "esm", outdir: bundle, loader: { ".ttf": "dataurl" }, logLevel: "error" });
+  await build({ entryPoints: [fileURLToPath(new URL("monaco/page.mjs", import.meta.url))], bundle: true, splitting: true, format: "esm", outdir: bundle, loader: Object.fromEntries([".ttf", ".svg", ".png", ".mp3", ".wasm"].map((e) => [e, "dataurl"])), logLevel: "error" });
 }
 
 // serve serves the page and connects each web socket with a server.
@@ -29,8 +29,8 @@ async function serve(t, dir, theme) {
   const scenario = { root: pathToFileURL(dir).toString(), name: "main.tf", text, theme, hover: "input = local.na", complete: "value = module.m" };
   const page = `<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="/page.css"><style>html,body,#editor{margin:0;height:100%}</style><div id="editor"></div><script>window.scenario=${JSON.stringify(scenario)}</script><script type="module" src="/page.js"></script>`;
   const server = http.createServer((q, r) => {
-    const name = q.url === "/page.js" ? "page.js" : q.url === "/page.css" ? "page.css" : "";
-    r.setHeader("Content-Type", name === "page.js" ? "text/javascript" : name === "page.css" ? "text/css" : "text/html");
+    const name = /^\/[\w-]+\.(js|css)$/.test(q.url) ? q.url.slice(1) : "";
+    r.setHeader("Content-Type", name.endsWith(".js") ? "text/javascript" : name ? "text/css" : "text/html");
     r.end(name ? readFileSync(path.join(bundle, name)) : page);
   });
   const sockets = new WebSocketServer({ server, path: "/lsp" });

@@ -38,6 +38,9 @@ type collector struct {
 	small bool  // memory is more important than time
 	large bool  // small is set, and the heap was larger than largeHeap after two collections
 	above bool  // the heap was larger than largeHeap after the last collection
+
+	percent int   // the percentage of rarely; 0 means none
+	most    int64 // the largest growth in bytes, with percent
 }
 
 // begin doubles the heap size of the first collection. Most commands end before it, and
@@ -143,6 +146,40 @@ func (c *collector) leave(bytes int64) {
 	defer c.mu.Unlock()
 	c.least = max(c.least, bytes)
 	c.atLeast(max(100, c.set))
+}
+
+// rarely lets the heap grow by the given percentage between two collections, but at most by the given number
+// of bytes. If that is less than the size of the heap, the heap doubles. A request that arrives during a
+// collection waits for it, because the collector uses all idle processors. A percentage of 0 ends this.
+// rarely has no effect if the user set GOGC or GOMEMLIMIT.
+func (c *collector) rarely(percent int, most int64) {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	c.mu.Lock()
+	running := c.percent > 0
+	c.percent, c.most = percent, most
+	c.mu.Unlock()
+	if !running {
+		c.adapt()
+	}
+}
+
+// adapt sets the percentage of rarely for the heap as it is, now and after each collection.
+func (c *collector) adapt() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.percent == 0 {
+		return
+	}
+	c.from(growth(c.percent, c.most, liveHeap()))
+	next := new([16]byte) // large enough for an allocation of its own
+	runtime.AddCleanup(next, (*collector).adapt, c)
+}
+
+// growth returns the percentage by which a heap of the given size grows, for rarely.
+func growth(percent int, most, live int64) int {
+	return max(100, min(percent, int(100*most/max(live, smallestHeap))))
 }
 
 // atLeast sets the percentage that corresponds to the minimum heap size, if it is larger

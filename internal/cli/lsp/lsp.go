@@ -15,6 +15,14 @@ import (
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
+// The garbage collector runs when the heap has at least leastHeap bytes, and has grown by growth percent or
+// mostGrowth bytes. An edit creates much garbage, and a request that arrives during a collection waits for it.
+const (
+	leastHeap  = 64 << 20
+	growth     = 400
+	mostGrowth = 256 << 20
+)
+
 // Command declares lsp.
 func Command() command.Command {
 	return command.Command{
@@ -40,6 +48,12 @@ case.`,
 				run := c.Run // the session has none
 				o.Affected = func(ctx context.Context, dir string, buffers map[string][]byte) (string, error) {
 					return affected(ctx, c, run, dir, buffers)
+				}
+				if leave := c.System.LeaveHeap; leave != nil {
+					leave(leastHeap)
+				}
+				if rarely := c.System.RareCollections; rarely != nil {
+					rarely(growth, mostGrowth)
 				}
 				if !server.Serve(ctx, o, c.System.Stdin, output{c.Stdout}) {
 					return 1

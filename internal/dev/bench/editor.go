@@ -9,9 +9,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/creachadair/jrpc2"
@@ -65,6 +67,7 @@ const editorTimeout = 5 * time.Minute
 type session struct {
 	e        *Editor
 	rpc      *jrpc2.Client
+	messages *arrivals
 	pid      int
 	r        *rand.Rand
 	texts    map[string]*document.Text
@@ -74,8 +77,24 @@ type session struct {
 	times map[string]*Latency
 }
 
+// arrivals records when the last message arrived completely, so that the times do not contain the work of
+// the client.
+type arrivals struct {
+	channel.Channel
+	last atomic.Pointer[time.Time]
+}
+
+// Recv implements channel.Channel.
+func (a *arrivals) Recv() ([]byte, error) {
+	m, err := a.Channel.Recv()
+	now := time.Now()
+	a.last.Store(&now)
+	return m, err
+}
+
 // Measure starts the server and measures it.
 func (e *Editor) Measure(ctx context.Context) (*EditorFigures, error) {
+	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // collections of this process would delay the answers
 	if len(e.Files) == 0 {
 		return nil, errors.New("no document is named")
 	}
@@ -98,7 +117,8 @@ func (e *Editor) Measure(ctx context.Context) (*EditorFigures, error) {
 	defer func() { _ = cmd.Wait() }() // the server is stopped
 	defer stop()
 	s := &session{e: e, pid: cmd.Process.Pid, r: rand.New(rand.NewPCG(e.Seed, 35)), texts: map[string]*document.Text{}, versions: map[string]int{}, times: map[string]*Latency{}}
-	s.rpc = jrpc2.NewClient(channel.LSP(out, in), &jrpc2.ClientOptions{
+	s.messages = &arrivals{Channel: channel.LSP(out, in)}
+	s.rpc = jrpc2.NewClient(s.messages, &jrpc2.ClientOptions{
 		OnCallback: func(context.Context, *jrpc2.Request) (any, error) { return nil, nil },
 	})
 	defer s.rpc.Close()
@@ -159,7 +179,7 @@ func (s *session) measure(ctx context.Context, started time.Time) (*EditorFigure
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	for range 100 {
+	for range 1000 {
 		s.timed(ctx, "formatting", "textDocument/formatting", format)
 	}
 	if err := s.rpc.Notify(ctx, "textDocument/didClose", map[string]any{"textDocument": s.identifier(long)}); err != nil {
@@ -230,7 +250,11 @@ func (s *session) call(ctx context.Context, method string, params any) error {
 func (s *session) timed(ctx context.Context, name, method string, params any) {
 	from := time.Now()
 	err := s.call(ctx, method, params)
-	s.keep(name, time.Since(from), err)
+	took := time.Since(from)
+	if at := s.messages.last.Load(); at != nil && at.After(from) {
+		took = at.Sub(from)
+	}
+	s.keep(name, took, err)
 }
 
 func (s *session) keep(name string, d time.Duration, err error) {

@@ -21,11 +21,11 @@ import (
 // HCL formats a file in native syntax. It changes only indentation, alignment and spaces.
 // With errors, the result is nil.
 func HCL(src []byte, name string) ([]byte, hcl.Diagnostics) {
-	if diags := tooDeep(src, name); diags != nil {
-		return nil, diags
-	}
 	if out, ok := hclnative.Format(src, name); ok {
 		return out, nil
+	}
+	if diags := tooDeep(src, name); diags != nil {
+		return nil, diags
 	}
 	if _, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos); diags.HasErrors() {
 		return nil, diags
@@ -37,15 +37,16 @@ func HCL(src []byte, name string) ([]byte, hcl.Diagnostics) {
 // of blocks, drops comments between them, replaces "${x}" with x, and converts types of
 // variables from the old style. With errors, the result is nil.
 func Configuration(src []byte, name string) ([]byte, hcl.Diagnostics) {
-	if diags := tooDeep(src, name); diags != nil {
-		return nil, diags
-	}
-	file, ok := hclnative.Scan(src, name)
+	tokens, ok := hclnative.ScanTokens(src, name)
 	if !ok {
 		return HCL(src, name) // returns the errors of the file
 	}
+	defer tokens.Release()
 	f := &formatter{src: src}
-	f.body(file.Body, false, true)
+	f.body(tokens.File.Body, false, true)
+	if len(f.edits) == 0 {
+		return tokens.Format(), nil
+	}
 	text := f.apply()
 	if out, ok := hclnative.Format(text, name); ok {
 		return out, nil
@@ -70,9 +71,6 @@ func (f *formatter) replace(r hcl.Range, text []byte) {
 
 // apply applies the edits, which do not overlap.
 func (f *formatter) apply() []byte {
-	if len(f.edits) == 0 {
-		return f.src
-	}
 	slices.SortFunc(f.edits, func(a, b edit) int { return a.start - b.start })
 	var out bytes.Buffer
 	at := 0
@@ -97,6 +95,10 @@ func (f *formatter) body(b *hclnative.Body, variable, top bool) {
 		}
 	}
 	for _, block := range b.Blocks {
+		if head := block.Head(); strings.Count(head, `"`) == 2*len(block.Labels) && !strings.Contains(head, "/*") { // all labels are quoted
+			f.body(block.Body, top && block.Type == "variable", false)
+			continue
+		}
 		at := 0
 		for i, r := range block.LabelRanges() {
 			if i == 0 {

@@ -163,6 +163,12 @@ func (b *Block) asHCL() *hcl.Block {
 	return &hcl.Block{Type: b.Type, Labels: b.Labels, Body: b.Body, DefRange: defRange(typ, labels), TypeRange: typ, LabelRanges: labels}
 }
 
+// Head returns the text from the type of the block to its opening brace.
+func (b *Block) Head() string {
+	in := b.Body.in
+	return in.file.text[b.start.off+in.off : b.Body.start.off+in.off]
+}
+
 // DefRange returns the range of the type and the labels.
 func (b *Block) DefRange() hcl.Range {
 	typ, labels, _ := b.header()

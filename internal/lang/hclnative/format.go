@@ -1,6 +1,11 @@
 package hclnative
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"sync"
+)
 
 // Formatting follows github.com/hashicorp/hcl/v2/hclwrite's Format byte for byte. Each line
 // has up to three cells: a lead, an assignment and a comment. Lines are indented by the
@@ -20,18 +25,52 @@ type line struct{ lead, assign, comment, end int32 }
 // Format returns the text in canonical format. Only white space between tokens changes. ok
 // is false if the text is not HCL.
 func Format(src []byte, name string) ([]byte, bool) {
-	rec := make([]lexeme, 0, len(src)/4+16)
-	f, ok := scanText(src, name, &rec)
+	t, ok := ScanTokens(src, name)
 	if !ok {
 		return nil, false
 	}
-	l := layout{src: f.text, toks: rec}
-	l.cut()
-	l.indent()
-	l.space()
-	l.align(func(in line) (cell, end int32) { return in.assign, in.comment })
-	l.align(func(in line) (cell, end int32) { return in.comment, in.end })
-	return l.text(), true
+	defer t.Release()
+	return t.Format(), true
+}
+
+// Tokens is a text with its tokens and its blocks and attributes.
+type Tokens struct {
+	File *File
+	layout
+}
+
+// layouts is a pool, because the tokens of a file need several times the memory of its text, and an editor
+// formats the same file again and again.
+var layouts = sync.Pool{New: func() any { return new(layout) }}
+
+// ScanTokens is Scan for a text that is formatted afterwards. The caller calls Release at the end.
+func ScanTokens(src []byte, name string) (*Tokens, bool) {
+	t := &Tokens{layout: *layouts.Get().(*layout)}
+	t.toks, t.lines = slices.Grow(t.toks[:0], len(src)/3+16), t.lines[:0]
+	var ok bool
+	if t.File, ok = scanText(src, name, &t.toks); !ok {
+		t.Release()
+		return nil, false
+	}
+	t.src = t.File.text
+	return t, true
+}
+
+// Release allows the memory of the tokens to be used for another text.
+func (t *Tokens) Release() {
+	layouts.Put(&layout{toks: t.toks, lines: t.lines})
+	t.layout = layout{}
+}
+
+// Format returns the text in canonical format. It may be called once.
+func (t *Tokens) Format() []byte {
+	t.lines = slices.Grow(t.lines, strings.Count(t.src, "\n")+1)
+	t.cut()
+	t.indent()
+	t.space()
+	t.align(func(in line) (cell, end int32) { return in.assign, in.comment })
+	t.align(func(in line) (cell, end int32) { return in.comment, in.end })
+	return t.text()
 }
 
 type layout struct {

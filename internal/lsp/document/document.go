@@ -154,7 +154,7 @@ func (t *Text) edits(to []byte, e Encoding, grouped bool) []protocol.TextEdit {
 	if bytes.Equal(t.Bytes, to) {
 		return nil
 	}
-	next := New(to)
+	next, text := New(to), string(to)
 	var out []protocol.TextEdit
 	if next.Lines() == t.Lines() {
 		same := func(i int) bool {
@@ -168,7 +168,7 @@ func (t *Text) edits(to []byte, e Encoding, grouped bool) []protocol.TextEdit {
 				}
 			}
 			if i > first {
-				out = append(out, protocol.TextEdit{Range: t.Range(t.LineStart(first), t.LineStart(i), e), NewText: string(to[next.LineStart(first):next.LineStart(i)])})
+				out = append(out, protocol.TextEdit{Range: t.lineRange(first, i, e), NewText: text[next.LineStart(first):next.LineStart(i)]})
 				i-- // the loop advances
 			}
 		}
@@ -182,8 +182,16 @@ func (t *Text) edits(to []byte, e Encoding, grouped bool) []protocol.TextEdit {
 	for same < min(t.Lines(), next.Lines())-first && bytes.Equal(at(t, t.Lines()-1-same), at(next, next.Lines()-1-same)) {
 		same++
 	}
-	start, end := t.LineStart(first), t.LineStart(t.Lines()-same)
-	return []protocol.TextEdit{{Range: t.Range(start, end, e), NewText: string(to[next.LineStart(first):next.LineStart(next.Lines()-same)])}}
+	return []protocol.TextEdit{{Range: t.lineRange(first, t.Lines()-same, e), NewText: text[next.LineStart(first):next.LineStart(next.Lines()-same)]}}
+}
+
+// lineRange returns the range of the lines from first, before end.
+func (t *Text) lineRange(first, end int, e Encoding) protocol.Range {
+	out := protocol.Range{Start: protocol.Position{Line: first}, End: protocol.Position{Line: end}}
+	if end >= len(t.lines) { // the last line has no line break
+		out.End = t.Position(len(t.Bytes), e)
+	}
+	return out
 }
 
 // Path returns the path of a file URI, or "" for other URIs.

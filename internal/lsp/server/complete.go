@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"maps"
@@ -109,7 +110,7 @@ func cursorAt(text []byte, offset int) cursor {
 		line = append(line, t)
 	}
 	c.value = c.value || depth > 0 || interpolations > 0
-	c.text = string(unfinished().Find(before))
+	c.text = string(unfinished().Find(before[bytes.LastIndexByte(before, '\n')+1:])) // a reference has no line break
 	return c
 }
 

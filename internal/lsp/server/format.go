@@ -34,8 +34,6 @@ func (s *Server) formatted(d protocol.TextDocumentIdentifier, compare compared) 
 	if b == nil {
 		return nil, refuse("%s is not open", d.URI)
 	}
-	done := s.Session.Index.Urgent()
-	defer done()
 	edits := edits(b, s.encoding, compare)
 	if edits == nil {
 		edits = []protocol.TextEdit{}

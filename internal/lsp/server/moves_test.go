@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -107,6 +108,8 @@ func terrace(t *testing.T, dir string, env []string, args ...string) (string, in
 	return out.String(), code
 }
 
+var moveSeeds = flag.Int("move-seeds", 10, "number of estates in which TestMovesChangeNothing makes up to 13 moves each")
+
 // sourceOnly matches the difference of a source, which names the new path.
 var sourceOnly = regexp.MustCompile(`^~ (terraform|module\.[a-z]+) source: `)
 
@@ -116,7 +119,7 @@ func TestMovesChangeNothing(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
 	}
-	rounds := 5
+	rounds := *moveSeeds
 	if testing.Short() {
 		rounds = 1
 	}

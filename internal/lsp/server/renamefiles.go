@@ -58,12 +58,13 @@ func below(path, dir string) (rest string, ok bool) {
 type renaming struct {
 	s        *Server
 	moves    moves
+	calls    map[string][]string // the directories of the modules that a module calls, by its directory
 	changes  map[string][]protocol.TextEdit
 	warnings []string
 }
 
 func (s *Server) willRenameFiles(ctx context.Context, p *protocol.RenameFilesParams) (*protocol.WorkspaceEdit, error) {
-	r := &renaming{s: s, changes: map[string][]protocol.TextEdit{}}
+	r := &renaming{s: s, calls: map[string][]string{}, changes: map[string][]protocol.TextEdit{}}
 	var words [][]byte // each file that refers to a renamed path contains one of them
 	for _, f := range p.Files {
 		from, to := document.Path(f.OldURI), document.Path(f.NewURI)
@@ -92,7 +93,7 @@ func (s *Server) willRenameFiles(ctx context.Context, p *protocol.RenameFilesPar
 			continue
 		}
 		text := s.Session.Files.Text(f.Path)
-		if r.moves.to(f.Path) == f.Path && !slices.ContainsFunc(words, func(w []byte) bool { return bytes.Contains(text.Bytes, w) }) {
+		if r.moves.to(f.Path) == f.Path && !slices.ContainsFunc(words, func(w []byte) bool { return bytes.Contains(text.Bytes, w) }) && !r.leaves(f) {
 			continue
 		}
 		r.file(f, text)
@@ -130,6 +131,24 @@ func (r *renaming) show() {
 	if len(r.warnings) > 0 {
 		_ = r.s.rpc.Notify(r.s.ctx, "window/showMessage", &protocol.ShowMessageParams{Type: protocol.MessageTypeWarning, Message: strings.Join(r.warnings, "\n")}) // fails only if the client is gone
 	}
+}
+
+// leaves reports whether a module that is part of a package in the file moves: the package of the module that
+// the file names may have to grow, although that module itself does not move.
+func (r *renaming) leaves(f *index.File) bool {
+	if f.Kind != index.Unit && f.Kind != index.Stack {
+		return false
+	}
+	for via, source := range f.Paths {
+		if _, sub := unit.SplitSource(source); sub == "" || !unit.LocalSource(source) {
+			continue
+		}
+		target := r.s.Session.Index.Target(f, via)
+		if slices.ContainsFunc(r.called(target), func(d string) bool { return r.moves.to(d) != d }) {
+			return true
+		}
+	}
+	return false
 }
 
 // file adds the edits of one file.
@@ -358,7 +377,7 @@ func (e *fileRenaming) path(p index.PathRef) {
 		if p.Role == index.UnitSource {
 			r, s = unit.SplitSource(after)
 		}
-		if filepath.Join(now(r), s) == want {
+		if _, contains := below(wantRoot, now(r)); filepath.Join(now(r), s) == want && (sub == "" || contains) {
 			return
 		}
 	}
@@ -401,10 +420,10 @@ func (e *fileRenaming) path(p index.PathRef) {
 		}
 	}
 	if before != nil && bytes.HasPrefix(e.text.Bytes[text.Start.Byte:text.End.Byte], []byte("//")) { // the package is the expression before
-		if rest := relative(from, want, false); rest == ".." || strings.HasPrefix(rest, "../") {
+		if _, contains := below(wantRoot, from); !contains {
 			to = "/" + relative(from, wantRoot, false) + "//" + relative(wantRoot, want, false)
 		} else {
-			to = "//" + rest
+			to = "//" + relative(from, want, false)
 		}
 	}
 	e.edit(text.Start.Byte, text.End.Byte, escape(to+query))
@@ -426,6 +445,9 @@ func (e *fileRenaming) target(path string, role index.PathRole) string {
 
 // called returns the directories of the local modules that a module calls, also through others.
 func (r *renaming) called(dir string) []string {
+	if known, ok := r.calls[dir]; ok {
+		return known
+	}
 	var out []string
 	seen := map[string]bool{dir: true}
 	for queue := []string{dir}; len(queue) > 0; queue = queue[1:] {
@@ -438,6 +460,7 @@ func (r *renaming) called(dir string) []string {
 			}
 		}
 	}
+	r.calls[dir] = out
 	return out
 }
 

@@ -94,6 +94,7 @@ func Serve(ctx context.Context, o Options, in io.Reader, out io.WriteCloser) (ok
 		AllowPush: true, DisableBuiltin: true, Concurrency: maxConcurrent, NewContext: func() context.Context { return ctx },
 	})
 	// A client may keep its end of in open after exit, and reading from in cannot be interrupted.
+	// After close, the server stops by itself. Its method Stop panics if a message arrives at that moment.
 	messages, copied := io.Pipe()
 	s.close = func() { _ = messages.Close() }
 	go func() { // ends with in, or with its next byte
@@ -106,7 +107,6 @@ func Serve(ctx context.Context, o Options, in io.Reader, out io.WriteCloser) (ok
 	go func() {       // ends with ctx
 		<-ctx.Done()
 		s.close()
-		s.rpc.Stop()
 	}()
 	_ = s.rpc.Wait() // a client that disconnects is not an error
 	stop()
@@ -140,6 +140,16 @@ func on[P, R any](s *Server, f func(context.Context, *P) (R, error)) jrpc2.Handl
 	}
 }
 
+// urgent is on for a request whose answer a user waits for while typing. The walk over the workspace pauses
+// meanwhile.
+func urgent[P, R any](s *Server, f func(context.Context, *P) (R, error)) jrpc2.Handler {
+	return on(s, func(ctx context.Context, p *P) (R, error) {
+		ctx, done := s.Session.Index.Urgent(ctx)
+		defer done()
+		return f(ctx, p)
+	})
+}
+
 // notified is on for a notification.
 func notified[P any](s *Server, f func(context.Context, *P)) jrpc2.Handler {
 	return on(s, func(ctx context.Context, p *P) (any, error) {
@@ -164,7 +174,6 @@ func (s *Server) methods() handler.Map {
 		"exit": func(context.Context, *jrpc2.Request) (any, error) {
 			s.clean.Store(s.closing.Load())
 			s.close()
-			go s.rpc.Stop() // ends when all handlers have returned, which includes this one
 			return nil, nil
 		},
 		"$/cancelRequest": notified(s, func(_ context.Context, p *protocol.CancelParams) {
@@ -183,24 +192,24 @@ func (s *Server) methods() handler.Map {
 		"workspace/didRenameFiles":            notified(s, s.didRenameFiles),
 		"workspace/willRenameFiles":           on(s, s.willRenameFiles),
 
-		"textDocument/formatting":           on(s, s.formatting),
-		"textDocument/rangeFormatting":      on(s, s.rangeFormatting),
-		"textDocument/diagnostic":           on(s, s.diagnostic),
-		"textDocument/definition":           on(s, s.definition),
+		"textDocument/formatting":           urgent(s, s.formatting),
+		"textDocument/rangeFormatting":      urgent(s, s.rangeFormatting),
+		"textDocument/diagnostic":           urgent(s, s.diagnostic),
+		"textDocument/definition":           urgent(s, s.definition),
 		"textDocument/references":           on(s, s.references),
-		"textDocument/documentHighlight":    on(s, s.highlight),
+		"textDocument/documentHighlight":    urgent(s, s.highlight),
 		"textDocument/prepareRename":        on(s, s.prepareRename),
 		"textDocument/rename":               on(s, s.rename),
-		"textDocument/hover":                on(s, s.hover),
-		"textDocument/completion":           on(s, s.completion),
-		"textDocument/signatureHelp":        on(s, s.signature),
-		"textDocument/documentSymbol":       on(s, s.documentSymbols),
+		"textDocument/hover":                urgent(s, s.hover),
+		"textDocument/completion":           urgent(s, s.completion),
+		"textDocument/signatureHelp":        urgent(s, s.signature),
+		"textDocument/documentSymbol":       urgent(s, s.documentSymbols),
 		"workspace/symbol":                  on(s, s.workspaceSymbols),
-		"textDocument/foldingRange":         on(s, s.folding),
-		"textDocument/semanticTokens/full":  on(s, s.semanticTokens),
-		"textDocument/semanticTokens/range": on(s, s.semanticTokensIn),
-		"textDocument/documentLink":         on(s, s.links),
-		"textDocument/inlayHint":            on(s, s.hints),
+		"textDocument/foldingRange":         urgent(s, s.folding),
+		"textDocument/semanticTokens/full":  urgent(s, s.semanticTokens),
+		"textDocument/semanticTokens/range": urgent(s, s.semanticTokensIn),
+		"textDocument/documentLink":         urgent(s, s.links),
+		"textDocument/inlayHint":            urgent(s, s.hints),
 		"textDocument/codeLens":             on(s, s.lenses),
 		"codeLens/resolve":                  on(s, s.resolveLens),
 		"textDocument/codeAction":           on(s, s.actions),

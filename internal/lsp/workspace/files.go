@@ -7,6 +7,7 @@
 package workspace
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,6 +25,8 @@ type Buffer struct {
 	Path    string
 	Version int
 	Text    *document.Text
+
+	number int // the number of the change among all changes of the session
 }
 
 // Files are the files on disk with the open documents in their place. The zero value has no open
@@ -31,6 +34,7 @@ type Buffer struct {
 type Files struct {
 	mu   sync.RWMutex
 	open map[string]*Buffer
+	last int // the number of the last change
 }
 
 // Set opens or changes a document.
@@ -40,6 +44,8 @@ func (f *Files) Set(b *Buffer) {
 	if f.open == nil {
 		f.open = map[string]*Buffer{}
 	}
+	f.last++
+	b.number = f.last
 	f.open[b.Path] = b
 }
 
@@ -186,6 +192,20 @@ func (r *reading) ReadFile(name string) ([]byte, error) {
 	path := r.path(name)
 	r.note(path)
 	return r.files.ReadFile(path)
+}
+
+// Locate implements config.Locator: the location contains the version of the file, so that a file is parsed
+// again only after a change.
+func (r *reading) Locate(name string) string {
+	path := r.path(name)
+	r.note(path)
+	r.mu.Lock()
+	v := r.seen[path]
+	r.mu.Unlock()
+	if v.buffer != nil {
+		return fmt.Sprintf("%s\x00change %d", path, v.buffer.number)
+	}
+	return fmt.Sprintf("%s\x00%d %d", path, v.size, v.time)
 }
 
 // kept returns a cache of files that reads through r.

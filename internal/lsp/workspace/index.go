@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -40,17 +41,22 @@ type Index struct {
 	files *Files
 	now   func() time.Time
 
-	walk    sync.Mutex // held while the workspace is walked over
-	walked  time.Time  // of the last walk; zero means that a request waits for one
-	again   bool       // a walk in the background has started
-	age     time.Duration
-	urgent  atomic.Int32 // requests that must not wait for the processor
+	walk    chan struct{} // has a value while the workspace is walked over
+	reread  chan struct{} // has a value while changed files are read again
+	urgent  atomic.Int32  // requests that must not wait for the processor
 	mu      sync.Mutex
+	walked  time.Time // of the last walk; zero means that a request waits for one
+	reset   int       // the number of calls of Invalidate
+	again   bool      // a walk in the background has started
+	age     time.Duration
+	done    bool           // a walk has ended
+	changed map[string]int // the number of reported changes of paths that are not read again yet
 	roots   []string
 	entries map[string]*entry
 	dirs    map[string]map[string]*entry // files by directory
 	users   map[string]map[string]bool   // paths of the files that use a directory or file, by its path
-	search  map[string]map[string]bool   // paths of the files that search a file in parent directories, by its name
+	texts   texts
+	search  map[string]map[string]bool // paths of the files that search a file in parent directories, by its name
 }
 
 type entry struct {
@@ -62,7 +68,7 @@ type entry struct {
 }
 
 func newIndex(f *Files, now func() time.Time) *Index {
-	return &Index{files: f, now: now, age: scanAge, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]map[string]bool{}, search: map[string]map[string]bool{}}
+	return &Index{files: f, now: now, age: scanAge, walk: make(chan struct{}, 1), reread: make(chan struct{}, 1), changed: map[string]int{}, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]map[string]bool{}, search: map[string]map[string]bool{}}
 }
 
 // SetRoots sets the directories of the workspace.
@@ -81,41 +87,80 @@ func (x *Index) Watched() {
 	x.age = watchedAge
 }
 
-// Invalidate makes the next request wait for a walk over the workspace.
+// Invalidate makes the next request wait for a walk over the workspace. It does not wait itself.
 func (x *Index) Invalidate() {
-	x.walk.Lock()
-	defer x.walk.Unlock()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.walked = time.Time{}
+	x.reset++
 }
 
-// Changed reads files again that were changed, created or deleted. A path may be that of a deleted
-// directory.
+// Changed makes the next request read files again that were changed, created or deleted. A path may be
+// that of a deleted directory. It does not wait itself, because a client may report thousands of files,
+// and the request that follows may be one for formatting.
 func (x *Index) Changed(paths []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	for _, path := range paths {
-		if index.KindOf(path).Indexed() {
-			x.File(path)
-			continue
-		}
-		if x.files.Exists(path) {
-			continue
-		}
+		x.changed[path]++
+	}
+}
+
+// refresh reads the changed files again, and waits until no other request does. If ctx ends, the next
+// request continues.
+func (x *Index) refresh(ctx context.Context) {
+	select {
+	case x.reread <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-x.reread }()
+	for ctx.Err() == nil {
+		path, n := "", 0
 		x.mu.Lock()
-		for name := range x.entries {
-			if strings.HasPrefix(name, path+string(filepath.Separator)) {
-				x.remove(name)
-			}
+		for path, n = range x.changed {
+			break
+		}
+		x.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		x.readAgain(path)
+		x.mu.Lock()
+		if x.changed[path] == n { // it has not changed while it was read
+			delete(x.changed, path)
 		}
 		x.mu.Unlock()
 	}
 }
 
-// Urgent makes the walk over the workspace pause until done is called, so that a request has the
-// processor for itself.
-func (x *Index) Urgent() (done func()) {
+// readAgain reads a changed file again, or removes the files of a deleted directory.
+func (x *Index) readAgain(path string) {
+	if index.KindOf(path).Indexed() {
+		x.file(path)
+		return
+	}
+	if x.files.Exists(path) {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for name := range x.entries {
+		if strings.HasPrefix(name, path+string(filepath.Separator)) {
+			x.remove(name)
+		}
+	}
+}
+
+// urgency is the key of the function that ends the urgency of a request, in its context.
+type urgency struct{}
+
+// Urgent makes the walk over the workspace pause until done is called, or until a request with the
+// returned context waits for the walk itself.
+func (x *Index) Urgent(ctx context.Context) (_ context.Context, done func()) {
 	x.urgent.Add(1)
-	return func() { x.urgent.Add(-1) }
+	done = sync.OnceFunc(func() { x.urgent.Add(-1) })
+	return context.WithValue(ctx, urgency{}, done), done
 }
 
 // pause waits while an urgent request runs.
@@ -148,20 +193,30 @@ func (x *Index) Scan(ctx context.Context) error {
 		}()
 	}
 	x.mu.Unlock()
-	if !walked.IsZero() {
-		return nil
+	if walked.IsZero() {
+		if done, ok := ctx.Value(urgency{}).(func()); ok {
+			done()
+		}
+		if err := x.scan(ctx, walked); err != nil {
+			return err
+		}
 	}
-	return x.scan(ctx, walked)
+	x.refreshed(ctx)
+	return ctx.Err()
 }
 
 // scan walks over the workspace and reads the files that changed, unless another walk has ended since
 // the walk at the time before.
 func (x *Index) scan(ctx context.Context, before time.Time) error {
-	x.walk.Lock()
-	defer x.walk.Unlock()
+	select {
+	case x.walk <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-x.walk }()
 	now := x.now()
 	x.mu.Lock()
-	roots, walked := x.roots, x.walked
+	roots, walked, reset := x.roots, x.walked, x.reset
 	x.mu.Unlock()
 	if !walked.Equal(before) && !walked.IsZero() {
 		return nil
@@ -194,11 +249,11 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 			paths = append(paths, b.Path)
 		}
 	}
-	parallel.Map(len(paths), 0, func(i int) struct{} {
+	workers := max(1, runtime.GOMAXPROCS(0)-1) // one processor is left for requests
+	parallel.Each(len(paths), workers, func(i int) {
 		if x.pause(ctx); ctx.Err() == nil {
-			x.File(paths[i])
+			x.file(paths[i])
 		}
-		return struct{}{}
 	})
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -210,12 +265,30 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 			x.remove(path)
 		}
 	}
-	x.walked = now
+	x.done = true
+	if x.reset == reset { // otherwise the next request walks again
+		x.walked = now
+	}
 	return nil
 }
 
 // File returns the names in a file, as it is now.
 func (x *Index) File(path string) *index.File {
+	x.refreshed(context.Background())
+	return x.file(path)
+}
+
+// refreshed reads the changed files again, if there are any.
+func (x *Index) refreshed(ctx context.Context) {
+	x.mu.Lock()
+	n := len(x.changed)
+	x.mu.Unlock()
+	if n > 0 {
+		x.refresh(ctx)
+	}
+}
+
+func (x *Index) file(path string) *index.File {
 	v := x.files.versionOf(path)
 	x.mu.Lock()
 	e := x.entries[path]
@@ -240,6 +313,7 @@ func (x *Index) File(path string) *index.File {
 		e = &entry{version: v, file: &index.File{Path: path, Kind: index.KindOf(path), Broken: true}}
 	} else {
 		e = &entry{version: v, file: index.Of(path, text, x.files.Exists)}
+		x.texts.compact(e.file)
 	}
 	if e.file.Broken {
 		e.file.Last = x.last(path, old)
@@ -300,7 +374,7 @@ func (x *Index) last(path string, old *entry) *index.File {
 // appeared makes the files below a new or deleted file that search for its name to be read again. The
 // caller holds mu.
 func (x *Index) appeared(path string) {
-	if x.walked.IsZero() { // the first walk reads files that do not change meanwhile
+	if !x.done { // the first walk reads files that do not change meanwhile
 		return
 	}
 	below := filepath.Dir(path) + string(filepath.Separator)

@@ -31,8 +31,8 @@ type slot[T result] struct {
 }
 
 // get returns the result for a key with the files as they are now. It returns the zero value if ctx
-// ended.
-func (r *results[T]) get(ctx context.Context, s *Session, key string, compute func(context.Context, string) T) T {
+// ended. compute receives the last result for the key, whose files have changed, or the zero value.
+func (r *results[T]) get(ctx context.Context, s *Session, key string, compute func(ctx context.Context, key string, before T) T) T {
 	var none T
 	at, old := r.slot(key)
 	if old != nil {
@@ -51,7 +51,7 @@ func (r *results[T]) get(ctx context.Context, s *Session, key string, compute fu
 	if !ok {
 		return none
 	}
-	value := compute(ctx, key)
+	value := compute(ctx, key, at.value)
 	if ctx.Err() != nil {
 		return none
 	}

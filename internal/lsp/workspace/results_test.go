@@ -21,7 +21,7 @@ func TestResults(t *testing.T) {
 	var r results[*fakeResult]
 	computed := map[string]int{}
 	get := func(key string) *fakeResult {
-		return r.get(t.Context(), s, key, func(_ context.Context, key string) *fakeResult {
+		return r.get(t.Context(), s, key, func(_ context.Context, key string, _ *fakeResult) *fakeResult {
 			computed[key]++
 			return &fakeResult{seen: reading{files: s.Files}}
 		})

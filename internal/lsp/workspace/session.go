@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -48,7 +49,7 @@ type Session struct {
 
 // New returns a session with the settings of a directory. who is user@host.
 func New(d *workdir.Directory, who string) *Session {
-	s := &Session{Files: &Files{}, who: who, slots: make(chan struct{}, 2)}
+	s := &Session{Files: &Files{}, who: who, slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))} // one processor is left for other requests
 	s.trust.now = d.Now
 	if !d.NoPrograms {
 		s.trust.programs = d.Run
@@ -90,8 +91,10 @@ type Module struct {
 
 	s       *Session
 	reading *reading
+	linter  *lint.Linter // the last one, whose facts about files the next one takes; may be nil
 	engine  *engine.Engine
-	mu      sync.Mutex // held while the engine is used
+	sources *engine.Sources // the files and the tree of modules, for the engines of m
+	mu      sync.Mutex      // held while the engine is used
 	loaded  *workdir.Loaded
 	given   *workdir.GivenVariables
 	opened  bool // loaded was computed
@@ -104,8 +107,11 @@ func (s *Session) Module(ctx context.Context, dir string) *Module {
 
 func (m *Module) read() *reading { return m.reading }
 
-func (s *Session) load(ctx context.Context, dir string) *Module {
+func (s *Session) load(ctx context.Context, dir string, before *Module) *Module {
 	m := &Module{Dir: dir, s: s, reading: newReading(s.Files, dir)}
+	if before != nil {
+		m.linter = before.linter
+	}
 	d := s.directory(dir, m.reading)
 	workspace, ds := d.Workspace()
 	if ds.HasErrors() {
@@ -116,7 +122,8 @@ func (s *Session) load(ctx context.Context, dir string) *Module {
 		plugins = s.plugins.In(d)
 	}
 	o := d.Engine(plugins, nil)
-	o.Workspace, o.Set, o.Sources = workspace, d.Set, &engine.Sources{FS: m.reading}
+	m.sources = &engine.Sources{FS: m.reading, Parses: before.parses().Next()}
+	o.Workspace, o.Set, o.Sources = workspace, d.Set, m.sources
 	e, ds := engine.Open(ctx, o)
 	if e == nil {
 		m.Config = &config.Module{Dir: dir, Set: d.Set}
@@ -130,10 +137,18 @@ func (s *Session) load(ctx context.Context, dir string) *Module {
 	}
 	m.Diags = m.absolute(e.ValidateOffline(ctx, ds))
 	if on, err := lint.Select(nil, nil, nil); err == nil && !m.Diags.HasErrors() {
-		l := &lint.Linter{On: on, Root: dir}
-		m.Lint = l.Module(lint.NewModule(m.Config, m.path))
+		m.linter = m.linter.Next(on, dir)
+		m.Lint = m.linter.Module(lint.NewModule(m.Config, m.path))
 	}
 	return m
+}
+
+// parses returns the parsed files of the module. It is nil if m is nil.
+func (m *Module) parses() *config.Parses {
+	if m == nil || m.sources == nil {
+		return nil
+	}
+	return m.sources.Parses
 }
 
 func (m *Module) close() {
@@ -232,6 +247,7 @@ func (m *Module) Explain(ctx context.Context, address string) (*explanation.Expl
 	if !m.opened {
 		m.opened = true
 		d := m.s.directory(m.Dir, m.reading)
+		d.Sources, d.Set = m.sources, m.Config.Set // without reading and building all again
 		var ds diag.List
 		m.loaded, ds = workdir.Load(ctx, d, workdir.LoadOptions{Partial: true})
 		if m.loaded == nil {
@@ -288,7 +304,7 @@ func (s *Session) IsUnit(path string) bool {
 }
 
 // read opens a unit and checks it.
-func (s *Session) read(ctx context.Context, path string) *Unit {
+func (s *Session) read(ctx context.Context, path string, _ *Unit) *Unit {
 	u, ds := s.openUnit(ctx, path)
 	if u.unit != nil {
 		ds = append(ds, u.estate.Check(ctx, false)...)

@@ -53,7 +53,14 @@ type quoted struct {
 // facts returns the facts of a file.
 func (l *Linter) facts(f File) *facts {
 	key := sha256.Sum256(append(fmt.Appendf(nil, "%s\x00%t\x00", f.Path, f.Generated), f.Text...))
-	return l.files.Local(key, func() (*facts, bool) { return read(f), true })
+	return l.files.Local(key, func() (*facts, bool) {
+		if before := l.earlier.Load(); before != nil {
+			if x, ok := before.files.Get(key); ok {
+				return x, true
+			}
+		}
+		return read(f), true
+	})
 }
 
 func read(f File) *facts {

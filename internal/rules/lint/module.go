@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -25,10 +26,21 @@ type Linter struct {
 	Root string // absolute path of the directory that is checked, to which fingerprints are relative
 
 	files   parallel.Cache[[32]byte, *facts]
+	earlier atomic.Pointer[Linter] // nil means none
 	loads   config.Loads
 	local   parallel.Cache[string, []*finding.Finding] // by directory of a module that a local source names
 	modules parallel.Cache[any, checkedModule]         // by UnitConfig.Shared
+}
 
+// Next returns a linter for the same files after some of them have changed. It takes the facts of the other
+// files from l, and forgets the others. l may be nil.
+func (l *Linter) Next(on Selection, root string) *Linter {
+	next := &Linter{On: on, Root: root}
+	if l != nil {
+		l.earlier.Store(nil) // otherwise the facts of all changes would stay in memory
+		next.earlier.Store(l)
+	}
+	return next
 }
 
 // A Module is a module to check.
