@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/dev/testkit"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/affected"
@@ -24,6 +25,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/kinds"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/terrace-iac/terrace/unit/syntax"
@@ -114,15 +116,15 @@ func replacing(t *testing.T, before, after string) (base, head affected.Revision
 	if !slices.Equal(slices.Sorted(maps.Keys(one)), slices.Sorted(maps.Keys(two))) {
 		return base, head, false
 	}
-	parses := &syntax.Parses{}
+	parses, files := &syntax.Parses{}, &readfile.Kept{}
 	open := func(texts map[string]string) affected.Revision {
 		o := estateOptions(after, unit.Machine{Now: time.Now})
 		o.Parses, o.Discovery.Overlay = parses, &stacks.Overlay{}
-		for name, text := range texts {
-			if text != two[name] {
-				o.Discovery.Overlay.Replace(after+name, []byte(text))
-			}
-		}
+		o.Host.Plugins = &workdir.Plugins{Directory: &workdir.Directory{Files: &readfile.Kept{Under: files, Replace: func(path string) ([]byte, bool) {
+			name := strings.TrimPrefix(path, after)
+			text, ok := texts[name]
+			return []byte(text), ok && text != two[name]
+		}}}}
 		e, ds := estate.Open(t.Context(), o)
 		t.Cleanup(func() { e.Close(context.WithoutCancel(t.Context())) })
 		if ds.HasErrors() {
