@@ -64,6 +64,10 @@ func (w *edgeList) add(id, label string, at *source.Range) {
 			return
 		}
 	}
+	if at != nil { // a pointer into the parsed file would keep its block in memory
+		own := *at
+		at = &own
+	}
 	w.edges = append(w.edges, Edge{ID: id, Label: label, At: at, Used: w.used[id]})
 }
 

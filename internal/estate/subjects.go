@@ -67,6 +67,17 @@ type UnitSubjects struct {
 // Release frees everything except the outputs, which other units may read.
 func (u *UnitSubjects) Release() { u.All, u.Meta, u.Explain = nil, nil, nil }
 
+// Release frees everything about a unit except the outputs, which other units may read.
+func (x *Subjects) Release(u *discovery.Unit) {
+	if u.Broken != nil {
+		return
+	}
+	for _, l := range []*unit.Loader{x.loader, x.e.loader, x.e.static} {
+		u.In(l).ForgetFile()
+	}
+	x.e.dirs.Forget(u.ID)
+}
+
 // Of returns the subjects of a unit. A unit with errors has none.
 func (x *Subjects) Of(ctx context.Context, u *discovery.Unit) (*UnitSubjects, diag.List) {
 	out, err := x.done.Do(ctx, u.ID, func() (*UnitSubjects, bool) { return x.unit(ctx, u), true })

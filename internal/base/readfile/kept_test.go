@@ -108,3 +108,33 @@ func TestReplace(t *testing.T) {
 		}
 	}
 }
+
+// A cache with replaced files reads all other files through the cache under it.
+func TestKeptUnder(t *testing.T) {
+	dir := t.TempDir()
+	path, replaced := filepath.Join(dir, "f"), filepath.Join(dir, "g")
+	old := time.Now().Add(-time.Hour)
+	for _, p := range []string{path, replaced} {
+		if err := os.WriteFile(p, []byte("disk"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(p, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	under := &Kept{}
+	k := &Kept{Under: under, Replace: func(path string) ([]byte, bool) { return []byte("text"), path == replaced }}
+	one, err := k.Whole(path)
+	if err != nil || string(one) != "disk" {
+		t.Fatalf("%q, %v", one, err)
+	}
+	if two, _ := under.Whole(path); &two[0] != &one[0] {
+		t.Error("the file is read twice")
+	}
+	if text, _ := k.Whole(replaced); string(text) != "text" {
+		t.Errorf("the replaced file is %q", text)
+	}
+	if text, _ := under.Whole(replaced); string(text) != "disk" {
+		t.Errorf("the file under the replacement is %q", text)
+	}
+}

@@ -165,6 +165,9 @@ func (r *Rules) Estate(ctx context.Context, e *estate.Estate, plans map[*discove
 		}
 		c.Add(&rules.Unit{Name: found.Name, Meta: found.Meta, Subjects: subjects, Explain: found.Explain})
 		found.Release()
+		if plans == nil { // nothing evaluates the unit again, except to explain a failed rule
+			all.Release(u)
+		}
 		return nil
 	})
 	return c.Finish(), slices.Concat(messages...).Once()

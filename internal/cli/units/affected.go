@@ -110,7 +110,7 @@ func compare(ctx context.Context, c *command.Call, o estate.Options, both ...com
 	found := parallel.Map(len(both), len(both), func(i int) diag.List { // at once, so that they share parsed files
 		eo := o
 		eo.Discovery.Root, eo.Discovery.Overlay = both[i].dir, both[i].overlay
-		eo.Discovery.Whole, eo.Discovery.Sparing, eo.Checking = true, true, true
+		eo.Discovery.Whole, eo.Checking = true, true
 		eo.Host = both[i].host(o.Host)
 		e, ds := open(ctx, c, eo)
 		both[i].r.Estate = e

@@ -3,7 +3,12 @@ package affected_test
 import (
 	"context"
 	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,14 +17,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/dev/testkit"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/affected"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/kinds"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/unit"
+	"github.com/terrace-iac/terrace/unit/syntax"
 )
 
 const units = `
@@ -71,7 +80,66 @@ func lines(t *testing.T, replace ...string) string {
 func linesOf(t *testing.T, units string, replace ...string) string {
 	t.Helper()
 	before, after := testkit.Files(t, units), testkit.Files(t, strings.NewReplacer(replace...).Replace(units))
-	all, ds := affected.Estates(t.Context(), openRevision(t, before, after, unit.Machine{Now: time.Now}), openRevision(t, after, after, unit.Machine{Now: time.Now}))
+	m := unit.Machine{Now: time.Now}
+	out := linesBetween(t, openRevision(t, before, after, m), openRevision(t, after, after, m))
+	base, head, ok := replacing(t, before, after)
+	if !ok {
+		return out
+	}
+	if other := linesBetween(t, base, head); other != out {
+		t.Errorf("with replaced texts: %s", cmp.Diff(out, other))
+	}
+	return out
+}
+
+// replacing returns the revisions of two directories as affected opens those of a commit that differs from
+// the working tree in texts only: both read the second directory and share parsed files, and the texts
+// of the first replace those on disk. ok is false if other files exist.
+func replacing(t *testing.T, before, after string) (base, head affected.Revision, ok bool) {
+	t.Helper()
+	read := func(dir string) map[string]string {
+		out := map[string]string{}
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			out[strings.TrimPrefix(path, dir)] = string(text)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	one, two := read(before), read(after)
+	if !slices.Equal(slices.Sorted(maps.Keys(one)), slices.Sorted(maps.Keys(two))) {
+		return base, head, false
+	}
+	parses, files := &syntax.Parses{}, &readfile.Kept{}
+	open := func(texts map[string]string) affected.Revision {
+		o := estateOptions(after, unit.Machine{Now: time.Now})
+		o.Parses, o.Discovery.Overlay = parses, &stacks.Overlay{}
+		o.Host.Plugins = &workdir.Plugins{Directory: &workdir.Directory{Files: &readfile.Kept{Under: files, Replace: func(path string) ([]byte, bool) {
+			name := strings.TrimPrefix(path, after)
+			text, ok := texts[name]
+			return []byte(text), ok && text != two[name]
+		}}}}
+		e, ds := estate.Open(t.Context(), o)
+		t.Cleanup(func() { e.Close(context.WithoutCancel(t.Context())) })
+		if ds.HasErrors() {
+			t.Error(ds.Errors()[0].Detail)
+		}
+		show := func(file string) string { return strings.TrimPrefix(file, after+"/") }
+		return affected.Revision{Estate: e, OutlineOptions: estate.OutlineOptions{Show: show}}
+	}
+	return open(one), open(two), true
+}
+
+// linesBetween returns one line for each difference between two revisions.
+func linesBetween(t *testing.T, base, head affected.Revision) string {
+	t.Helper()
+	all, ds := affected.Estates(t.Context(), base, head)
 	if ds.HasErrors() {
 		t.Fatal(ds.Errors()[0].Detail)
 	}

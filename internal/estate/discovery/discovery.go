@@ -45,9 +45,6 @@ type Settings struct {
 	// Whole continues after errors in units and dependencies, so that a check finds all of them.
 	// The units must not be run then, but their states can be read.
 	Whole bool
-	// Sparing discards the data of each unit when its dependencies are known, in large estates. It is for
-	// callers that use one unit after the other.
-	Sparing bool
 	// Expect is called with the number of bytes of memory that reading the found units takes, so
 	// that the caller can tune the garbage collector. It may be nil.
 	Expect func(bytes int64)
@@ -245,7 +242,7 @@ func (f *finder) find(ctx context.Context, queries []filter.Query) (ds diag.List
 	if f.s.Expect != nil && !names {
 		f.s.Expect(int64(len(found.units)) * unitBytes)
 	}
-	f.ahead = !names && len(queries) == 0 && (f.s.Lenient && len(found.units) > manyUnits || f.s.Sparing && len(found.units) > sparingUnits)
+	f.ahead = f.s.Lenient && !names && len(queries) == 0
 	if ds = append(ds, f.load(ctx, found.units, false)...); ds.HasErrors() && !f.s.Whole {
 		return ds
 	}

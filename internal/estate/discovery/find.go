@@ -59,6 +59,7 @@ func (f *finder) load(ctx context.Context, paths []string, outside bool) diag.Li
 		units []*Unit
 		ds    diag.List
 	}
+	many := f.ahead && len(paths) > manyUnits
 	ctx, s := telemetry.Start(ctx, "discovery_phase_parse")
 	s.Count("candidates_in", len(paths))
 	defer s.End()
@@ -73,7 +74,7 @@ func (f *finder) load(ctx context.Context, paths []string, outside bool) diag.Li
 		r := result{make([]*Unit, len(units)), ds}
 		for i, in := range units {
 			r.units[i] = &Unit{Unit: in, Name: f.Name(in.ID)}
-			if f.ahead && !outside && !ds.HasErrors() {
+			if many && !ds.HasErrors() {
 				f.askEarly(ctx, r.units[i])
 			}
 		}

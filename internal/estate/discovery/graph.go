@@ -44,10 +44,6 @@ func (f *finder) connect(ctx context.Context, queries []filter.Query) diag.List 
 // save memory.
 const manyUnits = 500
 
-// sparingUnits is the number of units above which the parsed file of each unit is also discarded, if
-// Settings.Sparing is set.
-const sparingUnits = 4000
-
 // edges evaluates the dependencies of units.
 func (f *finder) edges(ctx context.Context, units []*Unit) diag.List {
 	all := parallel.Map(len(units), 0, func(i int) diag.List {

@@ -59,3 +59,15 @@ func BenchmarkTable(b *testing.B) {
 		Table(Config{BaseDir: "/x"})
 	}
 }
+
+// Configured finds each function that depends on a Config, and no other.
+func TestConfigured(t *testing.T) {
+	for name, want := range map[string]bool{
+		`file("x")`: true, `core::file("x")`: true, "templatefile (a, b)": true, "timestamp/* now */()": true, "abspath # c\n(x)": true, "plantimestamp()": true, "uuid()": true,
+		"profile(x)": false, "file": false, "files(x)": false, `upper("a")`: false, "local.file": false, "description = \"a file of (x)\"": false,
+	} {
+		if got := Configured([]byte("a = " + name)); got != want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
