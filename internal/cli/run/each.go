@@ -138,7 +138,7 @@ func eachUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 		}
 		why, ds := e.Skipped(ctx, u)
 		if why != "" {
-			n.Report.Say("Nothing is run: " + why + ".\n")
+			sayNotRun(n, cmd, why)
 			return false, ds
 		}
 		return true, append(ds, bareIncludes(ctx, e, &f.FlagUse, u)...)

@@ -147,7 +147,7 @@ func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 		if more.HasErrors() {
 			return e, nil, 1
 		}
-		c.Report.Say("Nothing is run: " + why + ".\n")
+		sayNotRun(c, cmd, why)
 		return e, nil, 0
 	}
 	destroy := destroys(cmd, args)
@@ -344,4 +344,15 @@ func writesEvents(cmd *command.Command) bool {
 func declared(cmd *command.Command) flag.Flags {
 	fs, _ := cmd.Prepare()
 	return fs
+}
+
+// sayNotRun prints that a command does not run in a unit, and why. It prints to Stderr if the
+// output of the command is for other programs, such as that of `output -json`.
+func sayNotRun(c *command.Call, cmd *command.Command, why string) {
+	text := "Nothing is run: " + why + ".\n"
+	if cmd.Units.Has(command.OnlyReads) {
+		c.Report.Human.AboveStatus(c.Report.Redactor.Text(text))
+		return
+	}
+	c.Report.Say(text)
 }

@@ -94,11 +94,17 @@ func (p *printer) run(ctx context.Context, r *testrun.Result, one *testrun.RunRe
 	}
 	if h := p.Report.Human; h != nil && p.options.verbose {
 		for _, m := range one.Expected {
-			text, _, _ := strings.Cut(m.Detail, "\n\n")
-			h.Say(fmt.Sprintf("    expected failure of %s: %s\n", m.Extra, text))
+			h.Say(fmt.Sprintf("    expected failure of %s: %s\n", m.Extra, firstParagraph(m.Detail)))
 		}
 	}
 	p.tell(one.Diags, name, one.Run.Name)
+}
+
+// firstParagraph returns the text before the first empty line: the message of a condition,
+// without the place of the condition.
+func firstParagraph(text string) string {
+	first, _, _ := strings.Cut(text, "\n\n")
+	return first
 }
 
 // tell reports messages about a file or a run.

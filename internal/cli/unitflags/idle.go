@@ -40,8 +40,9 @@ func idle() []unusedFlag {
 	}
 }
 
-// idleExperiments are the experiments without effect.
-const idleExperiments = "azure-backend block-iteration browse-tui iac-engine mutable-generate slow-task-reporting symlinks"
+// idleExperiments are the experiments that Terrace does not have. What the others bring is
+// available without the flag.
+const idleExperiments = "browse-tui iac-engine mutable-generate slow-task-reporting symlinks"
 
 // unusedFlags returns the unused flags. They record that they were given.
 func (f *Flags) unusedFlags() flag.Flags {

@@ -237,6 +237,7 @@ func TestOCI(t *testing.T) {
 	getFails(t, f, base+"?tag=none", "404")
 	getFails(t, f, base+"?tag=1.0&digest="+digest, "either a tag or a digest")
 	getFails(t, f, base+"?foo=1", "cannot have the parameter")
+	getFails(t, f, base+":1.0", "write "+base+"?tag=1.0")
 	auth = "Bearer t0ken"
 	f = newFetcher(t)
 	getFails(t, f, base, "cannot get a token")

@@ -35,6 +35,9 @@ func (w *work) oci(ctx context.Context, dir string) (string, error) {
 	if c.Host == "" || c.Repository == "" {
 		return "", errors.New("an OCI module address must have the form oci://HOST/REPOSITORY")
 	}
+	if repository, tag, ok := strings.Cut(c.Repository, ":"); ok {
+		return "", fmt.Errorf("an OCI module address has no suffix with a tag: write oci://%s/%s?tag=%s", c.Host, repository, tag)
+	}
 	if w.OCI != nil {
 		c.Credentials = w.OCI
 	}
