@@ -28,7 +28,7 @@ export class Affected implements vscode.TextDocumentContentProvider, vscode.Disp
       return;
     }
     if (!vscode.workspace.isTrusted) { // git runs programs that the repository's configuration names
-      await vscode.window.showWarningMessage("Trust the workspace to compare it with HEAD: the comparison runs git.");
+      void vscode.window.showWarningMessage("Trust the workspace to compare it with HEAD: the comparison runs git.");
       return;
     }
     try {
@@ -42,7 +42,7 @@ export class Affected implements vscode.TextDocumentContentProvider, vscode.Disp
       const document = await vscode.workspace.openTextDocument(uri);
       await vscode.window.showTextDocument(document, { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true, preview: true });
     } catch (e) {
-      await vscode.window.showErrorMessage(`The comparison failed: ${e instanceof Error ? e.message : e}`);
+      void vscode.window.showErrorMessage(`The comparison failed: ${e instanceof Error ? e.message : e}`);
     }
   }
 

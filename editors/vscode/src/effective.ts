@@ -39,7 +39,7 @@ export class Effective implements vscode.TextDocumentContentProvider, vscode.Doc
       await vscode.languages.setTextDocumentLanguage(document, answer.languageId);
       await vscode.window.showTextDocument(document, { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true, preview: true });
     } catch (e) {
-      await vscode.window.showErrorMessage(e instanceof Error ? e.message : String(e));
+      void vscode.window.showErrorMessage(e instanceof Error ? e.message : String(e));
     }
   }
 

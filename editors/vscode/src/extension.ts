@@ -61,10 +61,12 @@ async function start(log: vscode.OutputChannel): Promise<void> {
   try {
     await client.start();
   } catch (e) {
-    const choice = await vscode.window.showErrorMessage(`The program "${program}" cannot be started: ${e instanceof Error ? e.message : e}`, "Open Settings");
-    if (choice) {
-      await vscode.commands.executeCommand("workbench.action.openSettings", "terrace.path");
-    }
+    // The activation does not wait for the user.
+    void vscode.window.showErrorMessage(`The program "${program}" cannot be started: ${e instanceof Error ? e.message : e}`, "Open Settings").then((choice) => {
+      if (choice) {
+        void vscode.commands.executeCommand("workbench.action.openSettings", "terrace.path");
+      }
+    });
   }
 }
 

@@ -62,7 +62,7 @@ export class Viewpoint implements vscode.Disposable {
     const uri = vscode.window.activeTextEditor?.document.uri;
     const found = uri && (await this.request(uri));
     if (!uri || !found || found.all.length === 0) {
-      await vscode.window.showInformationMessage("No unit reads this file.");
+      void vscode.window.showInformationMessage("No unit reads this file.");
       return;
     }
     const items = [
@@ -87,7 +87,7 @@ export class Viewpoint implements vscode.Disposable {
     const at = editor.selection.active;
     const found = await client.sendRequest<Values>("terrace/values", { textDocument: { uri: uri.toString() }, position: { line: at.line, character: at.character } });
     if (found.values.length === 0) {
-      await vscode.window.showInformationMessage("There is no name here whose value a unit determines.");
+      void vscode.window.showInformationMessage("There is no name here whose value a unit determines.");
       return;
     }
     const count = found.values.reduce((n, v) => n + v.units.length, 0);

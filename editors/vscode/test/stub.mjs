@@ -68,7 +68,7 @@ export function editor() {
       activeTextEditor: undefined,
       createOutputChannel: () => disposable,
       createStatusBarItem: () => state.item,
-      showErrorMessage: async (m) => void state.shown.push(m),
+      showErrorMessage: (m) => (state.shown.push(m), new Promise(() => {})), // the user does not answer
       showWarningMessage: async (m) => void state.shown.push(m),
       showInformationMessage: async (m) => void state.shown.push(m),
       showQuickPick: async (items) => ((state.picked = items), state.pick?.(items)),

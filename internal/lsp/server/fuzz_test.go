@@ -140,6 +140,12 @@ func randomSession(t *testing.T, seed int, counts map[string]int) {
 			c.notify("textDocument/didSave", map[string]any{"textDocument": map[string]any{"uri": c.uri(name)}})
 		case 2:
 			op = "rename"
+			if r.IntN(2) == 0 { // a file with a syntax error prevents renames
+				for _, other := range names {
+					set(other, branch[other])
+				}
+				text = []byte(texts[name])
+			}
 			p := c.position(name, text, r.IntN(len(text)+1))
 			p["newName"] = fmt.Sprintf("renamed_%d", step)
 			var e protocol.WorkspaceEdit

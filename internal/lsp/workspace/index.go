@@ -106,16 +106,21 @@ func (x *Index) Changed(paths []string) {
 	}
 }
 
-// refresh reads the changed files again, and waits until no other request does. If ctx ends, the next
+// refresh reads the changed files again, and waits until no other request does. If done is closed, the next
 // request continues.
-func (x *Index) refresh(ctx context.Context) {
+func (x *Index) refresh(done <-chan struct{}) {
 	select {
 	case x.reread <- struct{}{}:
-	case <-ctx.Done():
+	case <-done:
 		return
 	}
 	defer func() { <-x.reread }()
-	for ctx.Err() == nil {
+	for {
+		select {
+		case <-done:
+			return
+		default:
+		}
 		path, n := "", 0
 		x.mu.Lock()
 		for path, n = range x.changed {
@@ -201,7 +206,7 @@ func (x *Index) Scan(ctx context.Context) error {
 			return err
 		}
 	}
-	x.refreshed(ctx)
+	x.refreshed(ctx.Done())
 	return ctx.Err()
 }
 
@@ -274,17 +279,17 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 
 // File returns the names in a file, as it is now.
 func (x *Index) File(path string) *index.File {
-	x.refreshed(context.Background())
+	x.refreshed(nil)
 	return x.file(path)
 }
 
-// refreshed reads the changed files again, if there are any.
-func (x *Index) refreshed(ctx context.Context) {
+// refreshed reads the changed files again, if there are any, until done is closed. nil means to the end.
+func (x *Index) refreshed(done <-chan struct{}) {
 	x.mu.Lock()
 	n := len(x.changed)
 	x.mu.Unlock()
 	if n > 0 {
-		x.refresh(ctx)
+		x.refresh(done)
 	}
 }
 
