@@ -219,7 +219,7 @@ func (w *operationWork) operate(ctx context.Context) diag.List {
 		ctx, s := w.at.phase(ctx, "validate")
 		ds := w.module.engine.Validate(ctx)
 		if w.o.Tests != "" {
-			_, more := testrun.Load(w.at.dir.Files, w.o.Tests, w.at.dir.Parsed.Set)
+			_, more := testrun.Load(w.at.dir.Files, w.o.Tests, w.at.dir.Parsed.Set, w.module.engine.Tree().Root.Config)
 			ds = append(ds, more...)
 		}
 		ended(s, ds)
