@@ -41,6 +41,10 @@ type Module struct {
 	Removed   []*Removed
 	Imports   []*ImportBlock
 
+	// onlyOpenTofu is the range of the declaration that the module is compatible with OpenTofu. nil
+	// means that the module may contain what OpenTofu rejects.
+	onlyOpenTofu *source.Range
+
 	again *sync.Map // *reparsed by path: files that Origin parsed, since many messages refer to one file
 }
 

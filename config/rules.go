@@ -156,7 +156,7 @@ var kinds = sync.OnceValue(func() *kindTable {
 	})
 	t.language = newKind("language", A{"edition": forbidden, "experiments": forbidden},
 		B{"compatible_with": {rule: forbidden}})
-	t.compatible = openKind("compatible_with", A{"opentofu": forbidden}, nil)
+	t.compatible = openKind("compatible_with", A{"opentofu": forbidden, "terrace": forbidden}, nil)
 	t.encryption = encryptionKind()
 	return t
 })

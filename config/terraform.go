@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/release"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -17,6 +18,7 @@ import (
 type terraformParts struct {
 	version    []*Setting // values of required_version in force
 	compatible []*Setting // values of language.compatible_with.opentofu
+	ours       []*Setting // values of language.compatible_with.terrace
 	language   []part     // language blocks
 	backend    *part      // a backend or cloud block
 	isCloud    bool
@@ -137,25 +139,29 @@ func (t *terraformParts) addLanguage(p part) diag.List {
 				"There are no experiments in this version of the language. Remove the entry.")...)
 		}
 	}
-	var first *Setting
+	first := map[string]*Setting{}
 	for _, b := range c.blocks("compatible_with") {
 		inner, more := kinds().compatible.merge(b)
 		ds = append(ds, more...)
-		s := inner.args["opentofu"]
-		switch {
-		case s == nil:
-		case first != nil:
-			ds = append(ds, errorAt(diag.CodeConfigDuplicateCompatible, s.Range, "Duplicate version constraint",
-				"Only one compatible_with block of a language block may have a constraint for opentofu.").Note(&first.Range, "first set here")...)
-		default:
-			first = s
-			t.compatible = append(t.compatible, s)
+		for _, name := range []string{"opentofu", "terrace"} {
+			s := inner.args[name]
+			switch {
+			case s == nil:
+			case first[name] != nil:
+				ds = append(ds, errorAt(diag.CodeConfigDuplicateCompatible, s.Range, "Duplicate version constraint",
+					"Only one compatible_with block of a language block may have a constraint for %s.", name).Note(&first[name].Range, "first set here")...)
+			case name == "terrace":
+				first[name], t.ours = s, append(t.ours, s)
+			default:
+				first[name], t.compatible = s, append(t.compatible, s)
+			}
 		}
 	}
 	return ds
 }
 
-// gate checks the module's version constraints. A constraint that excludes the language version
+// gate checks the module's version constraints, and those of compatible_with.terrace against the
+// version of this program. A constraint that excludes the language version
 // is an error in .tofu files and in compatible_with blocks. In other files it is a warning, since
 // they may use the version numbers of Terraform. If there is such an error, fatal is true and no
 // other error is reported, since other errors may be consequences.
@@ -164,11 +170,22 @@ func (t *terraformParts) gate(languageVersion string) (fatal bool, ds diag.List)
 	if err != nil {
 		return true, diag.List{{Code: diag.CodeConfigLanguageVersion, Summary: "Invalid language version", Detail: quote(languageVersion) + " is not a version number."}}
 	}
+	own, err := version.NewVersion(release.Version)
+	if err != nil {
+		own = version.Must(version.NewVersion("0")) // a build with a version that is not a number
+	}
 	var errs diag.List
+	for _, s := range t.ours {
+		excluded, more := s.compare(own.Core(), "Terrace", true)
+		if more = s.explain(more); excluded {
+			errs = append(errs, more...)
+		}
+		ds = append(ds, more...)
+	}
 	for i, s := range append(t.compatible[:len(t.compatible):len(t.compatible)], t.version...) {
 		// Terraform may read a .tf file too, so that a violation there is only a warning.
 		hard := i < len(t.compatible) || isTofu(s.Range.Filename)
-		excluded, more := s.compare(v, hard)
+		excluded, more := s.compare(v, "a language version of", hard)
 		if more = s.explain(more); excluded {
 			errs = append(errs, more...)
 		}
@@ -183,9 +200,10 @@ func (t *terraformParts) gate(languageVersion string) (fatal bool, ds diag.List)
 	return false, ds
 }
 
-// compare checks one constraint against the language version. hard means that a violation is an
-// error. fatal means that the constraint excludes the version and is hard.
-func (s *Setting) compare(v *version.Version, hard bool) (fatal bool, ds diag.List) {
+// compare checks one constraint against a version. what begins the description of the version that
+// the module needs. hard means that a violation is an error. fatal means that the constraint
+// excludes the version and is hard.
+func (s *Setting) compare(v *version.Version, what string, hard bool) (fatal bool, ds diag.List) {
 	at := s.Expr.Range()
 	text, ds := constString(s.Attribute)
 	if ds.HasErrors() {
@@ -203,7 +221,7 @@ func (s *Setting) compare(v *version.Version, hard bool) (fatal bool, ds diag.Li
 		return false, nil
 	case hard:
 		return true, errorAt(diag.CodeConfigIncompatible, at, "Incompatible module",
-			"This module needs a language version of %s, and this is %s. Use another version of the module, or change the constraint if it is too narrow.", text, v)
+			"This module needs %s %s, and this is %s. Use another version of the module, or change the constraint if it is too narrow.", what, text, v)
 	default:
 		return false, warnAt(diag.CodeConfigIncompatible, at, "Version constraint not met",
 			"This module asks for version %s, and this is %s. The constraint is in a .tf file and may have been written with another tool's version numbers in mind, and so this is only a warning.", text, v)

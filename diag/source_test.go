@@ -44,7 +44,7 @@ var codeShape = regexp.MustCompile(`^[a-z0-9]+/[a-z][a-z0-9-]*$`)
 var notMessages = map[string]bool{"Function": true, "functionSchema": true, "Box": true, "savedUnit": true}
 
 // skipped are directories without messages to users.
-var skipped = regexp.MustCompile(`(^|/)(testdata|examples|bench|randconfig|testkit|plantest|backendtest|storetest|testprovider|lint|hclnative/internal|\..+)$`)
+var skipped = regexp.MustCompile(`(^|/)(testdata|examples|bench|randconfig|testkit|plantest|backendtest|storetest|testprovider|frameworkprovider|lint|hclnative/internal|\..+)$`)
 
 func read(t *testing.T) []site {
 	t.Helper()

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -21,6 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/atomicfile"
 	"github.com/terrace-iac/terrace/internal/lang/eval"
 	"github.com/terrace-iac/terrace/internal/lang/module"
 	"github.com/terrace-iac/terrace/internal/lang/outliner"
@@ -383,12 +383,7 @@ func WriteGenerated(p *plan.Plan, path string) diag.List {
 	if text.Len() == 0 {
 		return nil
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err == nil {
-		_, err = f.WriteString(text.String())
-		err = errors.Join(err, f.Close())
-	}
-	if err != nil {
+	if err := atomicfile.Create(path, []byte(text.String()), 0o644); err != nil {
 		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write generated configuration", "The configuration for imported objects could not be written: %s. Name a file that does not exist yet in a directory that can be written.", err)
 	}
 	return nil

@@ -28,6 +28,10 @@ type Provider struct {
 	// sent an invalid schema. It is nil if that cannot happen.
 	Why func(addr.Mode, string) error
 
+	// Others returns the configuration schemas of types that are not resources, by their names,
+	// for documents about the provider. nil means that there are none.
+	Others func(OtherKind) (map[string]*Block, error)
+
 	// Export returns the schema of the provider's configuration and those of some types, by
 	// their names, in an encoding for saved plans. It ignores unknown names. nil means that
 	// the schemas cannot be exported, because the provider is a part of the program.
@@ -41,6 +45,15 @@ type typeKey struct {
 	mode addr.Mode
 	name string
 }
+
+// An OtherKind is a kind of types that providers have besides resources and functions.
+type OtherKind uint8
+
+// The kinds.
+const (
+	Actions     OtherKind = iota
+	StateStores           // protocol 6 only
+)
 
 // Capabilities are optional features that a provider announces.
 type Capabilities struct {
@@ -83,6 +96,9 @@ type Resource struct {
 	Block           *Block
 	Identity        *Object // nil if the type has no identity
 	IdentityVersion int64
+	// Newer means that the schema has parts that Terrace ignores, because they belong to a newer
+	// version of the plugin protocol.
+	Newer bool
 }
 
 // NoMessage is the deprecation message if a provider marks something as deprecated without a

@@ -14,6 +14,7 @@ import (
 // An Object is the stored record of one real object. It is immutable, and snapshots share it.
 type Object struct {
 	Tainted       bool              // the object must be replaced, because its creation was not completed
+	Replace       string            // why an apply with deferred objects planned to replace it: ReplaceRequested, ReplaceTriggered, or "" if it did not
 	SchemaVersion int64             // schema version of JSON or Flat
 	JSON          []byte            // attributes as stored: compact, escaped like encoding/json; nil if Flat is set
 	Flat          map[string]string // attributes in the form of state versions before 4
@@ -29,6 +30,14 @@ type Object struct {
 	Identity        []byte // JSON; nil if there is none
 	IdentityVersion int64
 }
+
+// Reasons for which an apply with deferred objects planned to replace an object. A plan after that
+// apply cannot find them again, so the state contains them until the object is replaced. OpenTofu and
+// Terraform ignore them in a state, and write it without them.
+const (
+	ReplaceRequested = "requested" // the -replace option
+	ReplaceTriggered = "triggered" // the argument replace_triggered_by
+)
 
 // NewObject returns an object with the attributes v, whose type must conform to ty, the implied
 // type of its schema. It removes marks: Sensitive lists the paths that were marked as
@@ -79,7 +88,7 @@ func (o *Object) Equal(p *Object) bool {
 	if o == nil || p == nil {
 		return false
 	}
-	return o.Tainted == p.Tainted && o.SchemaVersion == p.SchemaVersion &&
+	return o.Tainted == p.Tainted && o.Replace == p.Replace && o.SchemaVersion == p.SchemaVersion &&
 		o.CreateBeforeDestroy == p.CreateBeforeDestroy && o.SkipDestroy == p.SkipDestroy &&
 		o.IdentityVersion == p.IdentityVersion &&
 		bytes.Equal(o.Private, p.Private) &&

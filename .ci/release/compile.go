@@ -44,7 +44,7 @@ func (t target) file(program string) string {
 // compile builds the programs for a target in dir. For linux/arm, it requires the
 // instructions of ARMv7, as the ports of Debian, Fedora and Alpine do.
 func (r *release) compile(t target, dir string) error {
-	flags := "-s -w -X " + r.source.module + "/internal/workdir.Version=" + r.source.version
+	flags := "-s -w -X " + r.source.module + "/internal/base/release.Version=" + r.source.version
 	for _, program := range programs {
 		args := append([]string{"build", "-buildvcs=true", "-tags=" + buildTags, "-ldflags=" + flags}, r.compileFlags...)
 		c := exec.Command("go", append(args, "-o", filepath.Join(dir, t.file(program)), "./cmd/"+program)...)

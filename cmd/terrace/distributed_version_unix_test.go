@@ -24,7 +24,7 @@ const otherVersion = "0.0.1"
 func otherWorker(t *testing.T, dir string) string {
 	t.Helper()
 	program := filepath.Join(dir, "terrace-worker")
-	c := exec.Command("go", "build", "-ldflags", "-X github.com/terrace-iac/terrace/internal/workdir.Version="+otherVersion, "-o", program, "github.com/terrace-iac/terrace/cmd/terrace-worker")
+	c := exec.Command("go", "build", "-ldflags", "-X github.com/terrace-iac/terrace/internal/base/release.Version="+otherVersion, "-o", program, "github.com/terrace-iac/terrace/cmd/terrace-worker")
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -96,6 +97,9 @@ type killer struct {
 	record       string
 	env          []string
 	recovered    []byte // the output of the run that merged the journal
+	// since is the recorded call from which the time until a kill counts; "" means the first create
+	// call.
+	since string
 }
 
 func (k *killer) setUp(provider string) {
@@ -143,7 +147,7 @@ func (k *killer) apply(parallel int, after time.Duration) (killed bool) {
 }
 
 // kill runs an apply and kills it with its plugins some time after the first recorded
-// create call. It reports whether the kill came before the end.
+// create call, or the call in since. It reports whether the kill came before the end.
 func (k *killer) kill(c *exec.Cmd, after time.Duration) (killed bool) {
 	k.t.Helper()
 	var out bytes.Buffer
@@ -170,7 +174,7 @@ func (k *killer) kill(c *exec.Cmd, after time.Duration) (killed bool) {
 			break
 		}
 		wait.Reset(time.Millisecond)
-		if raw, err := os.ReadFile(k.record); err == nil && bytes.Contains(raw, []byte("begin\tcreate\t")) {
+		if raw, err := os.ReadFile(k.record); err == nil && bytes.Contains(raw, []byte("begin\t"+cmp.Or(k.since, "create\t"))) {
 			begun = true
 			wait.Reset(after)
 		}

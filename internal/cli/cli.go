@@ -72,7 +72,7 @@ func Table() *command.Table {
 			workspace.Commands(),
 			statecmd.Commands(),
 			metadata.Commands(),
-			[]command.Command{fmtcmd.Command(), importcmd.Command(), query.Command(), console.Command(), testcmd.Command(), graph.Command(), planning.Drift(), execcmd.Command()},
+			[]command.Command{fmtcmd.Command(), importcmd.Command(), query.Command(), console.Command(), testcmd.Command(), testcmd.CleanupCommand(), graph.Command(), planning.Drift(), execcmd.Command()},
 			backendcmd.Commands(),
 			[]command.Command{initialize.Get(), login.Login(), login.Logout(), login.Push(), modules.Command(), providers.Command(), providers.Lock(), providers.Mirror(), providers.Schema()},
 			[]command.Command{run.Command(), run.Worker(), affected.Command(), check.Command()},

@@ -116,6 +116,9 @@ var (
 func hintsIn(table *command.Table, text string) []string {
 	var out []string
 	for _, m := range hint.FindAllStringSubmatch(text, -1) {
+		if strings.HasPrefix(strings.TrimSpace(m[1]), "=") {
+			continue // the argument terrace of compatible_with
+		}
 		out = append(out, view.Program+strings.TrimRight(m[1], ".,"))
 	}
 	for _, m := range quotedOf.FindAllStringSubmatch(text, -1) {

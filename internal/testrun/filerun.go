@@ -30,6 +30,9 @@ type fileRun struct {
 	states  map[string]*testState
 	order   []string             // keys of states in the order of their last use
 	outputs map[string]cty.Value // outputs of finished runs, by name
+
+	cleaning bool // only the states of earlier tests are cleaned up; see Suite.Cleanup
+	only     bool // kept objects are not destroyed when cleaning
 }
 
 // A testState is a state that runs share.
@@ -361,13 +364,13 @@ func (f *fileRun) cleanup(ctx context.Context) {
 		if st.now == nil || len(st.now.Resources) == 0 {
 			continue
 		}
-		c := &Cleanup{Run: s.run, Backend: st.backend, state: st}
+		c := &Cleanup{Run: s.run, Backend: st.backend, Stored: st.held != nil}
 		f.result.Cleanup = append(f.result.Cleanup, c)
 		keep := f.file.SkipCleanup || st.backend != nil
 		if s.run.SkipCleanup != nil {
 			keep = *s.run.SkipCleanup
 		}
-		if keep {
+		if keep && (!f.cleaning || f.only) {
 			c.Left, c.Kept = st.now, true
 			continue
 		}
@@ -375,7 +378,7 @@ func (f *fileRun) cleanup(ctx context.Context) {
 		c.Diags = ds
 		if !ds.HasErrors() {
 			got, more := s.e.Apply(ctx, p, engine.ApplyOptions{Variables: s.given, State: st.manager()})
-			st.now = got.State
+			st.now, c.Destroyed = got.State, got.Counts.Destroy
 			c.Diags = append(c.Diags, more...)
 		}
 		if len(st.now.Resources) > 0 {
@@ -387,13 +390,9 @@ func (f *fileRun) cleanup(ctx context.Context) {
 
 // close closes the engines of the runs, and releases their states.
 func (f *fileRun) close() (ds diag.List) {
-	saved := map[*testState]bool{}
-	for _, c := range f.result.Cleanup {
-		saved[c.state] = c.Saved
-	}
 	for _, key := range slices.Sorted(maps.Keys(f.states)) {
 		if st := f.states[key]; st.held != nil {
-			ds = append(ds, st.held.Release(saved[st] || len(st.now.Resources) == 0)...)
+			ds = append(ds, st.held.Release(st.now == nil || len(st.now.Resources) == 0)...)
 		}
 	}
 	for _, st := range f.states {

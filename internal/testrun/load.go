@@ -23,8 +23,10 @@ import (
 const DefaultDirectory = "tests"
 
 // Load reads the test files of a module's directory and of its test directory, sorted by name.
-// Names are relative to the directory of fsys.
-func Load(fsys config.FS, directory string, set *source.Set) ([]*testfile.File, diag.List) {
+// Names are relative to the directory of fsys. root is the module under test: if it declares that it
+// is compatible with OpenTofu alone, parts of test files that OpenTofu rejects are errors. It may be
+// nil.
+func Load(fsys config.FS, directory string, set *source.Set, root *config.Module) ([]*testfile.File, diag.List) {
 	dir := strings.TrimPrefix(filepath.ToSlash(filepath.Clean(directory)), "/")
 	var ds diag.List
 	var names []string
@@ -53,6 +55,11 @@ func Load(fsys config.FS, directory string, set *source.Set) ([]*testfile.File, 
 		}
 		f, more := testfile.Parse(name, text, set)
 		ds = append(ds, more...)
+		for _, part := range f.NotInOpenTofu {
+			if root != nil {
+				ds = append(ds, root.NotInOpenTofu(part.At, part.What)...)
+			}
+		}
 		out = append(out, f)
 	}
 	return out, ds

@@ -207,6 +207,9 @@ func (s *step) runOutputs(name string) (cty.Value, diag.List) {
 	if v, ok := s.outputs[name]; ok {
 		return v, nil
 	}
+	if s.cleaning && slices.Contains(s.file.Names(), name) {
+		return cty.DynamicVal, nil // a destroy only needs the values in provider configurations
+	}
 	if slices.Contains(s.file.Names(), name) {
 		return cty.DynamicVal, diag.Errorf(diag.CodeTestAssertion, nil, "Reference to unavailable run block", "The run block %q has no outputs yet: it stands further down, runs at the same time, or did not come to its end.", name)
 	}

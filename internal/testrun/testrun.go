@@ -66,7 +66,7 @@ type Held interface {
 	state.Manager
 	Current() *state.State // nil if there is none
 	// Release ends the use of the state. discard means that a state without a backend is not needed
-	// any more: it has no objects, or was saved elsewhere.
+	// any more, because it has no objects.
 	Release(discard bool) diag.List
 }
 
@@ -142,10 +142,10 @@ type Cleanup struct {
 	Kept  bool         // the run keeps its objects
 	// Backend is the backend that contains the state; nil if it is that of no backend.
 	Backend *testfile.Backend
-	// Saved is set by Program.Report if it has written Left to a file.
-	Saved bool
-
-	state *testState
+	// Stored means that the state remains on disk or in the backend, so that Suite.Cleanup finds it.
+	Stored bool
+	// Destroyed is the number of objects that were destroyed.
+	Destroyed int
 }
 
 // Run runs the files. Independent files run concurrently, and the others one after another. All

@@ -62,7 +62,7 @@ func (p *program) Report(_ context.Context, r *testrun.Result) {
 func suite(t *testing.T, p *program, archive string) *testrun.Suite {
 	t.Helper()
 	dir, set := testkit.Files(t, archive), &source.Set{}
-	files, ds := testrun.Load(folder{os.DirFS(dir)}, testrun.DefaultDirectory, set)
+	files, ds := testrun.Load(folder{os.DirFS(dir)}, testrun.DefaultDirectory, set, nil)
 	if ds.HasErrors() {
 		t.Fatal(ds.Err())
 	}
@@ -133,7 +133,7 @@ func TestStop(t *testing.T) {
 // A missing directory of tests is a warning, except for the default directory.
 func TestLoadMissing(t *testing.T) {
 	for directory, warnings := range map[string]int{testrun.DefaultDirectory: 0, "checks": 1} {
-		files, ds := testrun.Load(folder{os.DirFS(t.TempDir())}, directory, &source.Set{})
+		files, ds := testrun.Load(folder{os.DirFS(t.TempDir())}, directory, &source.Set{}, nil)
 		if len(files) != 0 || len(ds) != warnings || ds.HasErrors() {
 			t.Errorf("%s: %v %v", directory, files, ds.Err())
 		}

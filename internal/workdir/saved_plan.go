@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/base/release"
 	"github.com/terrace-iac/terrace/internal/base/sealing"
 	"github.com/terrace-iac/terrace/internal/plan/planfile"
 	"github.com/terrace-iac/terrace/internal/state/backend"
@@ -68,7 +69,7 @@ func (c *Directory) ReadPlanFile(ctx context.Context, given []VarFlag, name stri
 			}
 			fallthrough
 		case !sealed:
-			return planfile.Read(r, size, Version)
+			return planfile.Read(r, size, release.Version)
 		case target == nil:
 			return nil, errors.New("it is encrypted; to read it, the configuration needs an encryption block with the key provider and the method that it was written with, and a plan block in it")
 		}
@@ -76,7 +77,7 @@ func (c *Directory) ReadPlanFile(ctx context.Context, given []VarFlag, name stri
 		if err != nil {
 			return nil, err
 		}
-		return planfile.Read(bytes.NewReader(body), int64(len(body)), Version)
+		return planfile.Read(bytes.NewReader(body), int64(len(body)), release.Version)
 	})
 	switch {
 	case errors.Is(err, errNoEncryption):
@@ -246,7 +247,3 @@ func (c *Directory) sameStore(ctx context.Context, a, b *OpenedBackend, workspac
 func anotherBackend(was backend.Config) diag.List {
 	return diag.Errorf(diag.CodePlanSaved, nil, "Saved plan is for another backend", "The plan was made for a state in the backend %q at another place than the one where this directory keeps its state, or the backend was changed after the plan was created. Nothing was applied. Plan again.", was.Type)
 }
-
-// Version is the version of this program, which saved plans contain. The linker sets it to the
-// version of the tag in a release (.ci/release).
-var Version = "0.1.0"

@@ -52,6 +52,8 @@ func (p *parser) instanceField(s *rawjson.Scanner, key []byte, i *instance) (err
 		i.key, err = p.key(s)
 	case "status":
 		err = p.status(s, o)
+	case "terrace_replace":
+		err = p.replace(s, o)
 	case "deposed":
 		i.deposed, err = p.deposed(s)
 	case "provider":
@@ -178,6 +180,20 @@ func (p *parser) status(s *rawjson.Scanner, o *state.Object) error {
 		o.Tainted = true
 	default:
 		p.errorf(diag.CodeStateInvalidFile, at, "Invalid object in state", "The status of an object is %q, but the only one there is is \"tainted\".", clip(text))
+	}
+	return err
+}
+
+// replace reads the reason for which an object is still to be replaced.
+func (p *parser) replace(s *rawjson.Scanner, o *state.Object) error {
+	s.Peek()
+	at := s.Offset()
+	text, err := optBytes(s)
+	switch why := string(text); why {
+	case "", state.ReplaceRequested, state.ReplaceTriggered:
+		o.Replace = why
+	default:
+		p.errorf(diag.CodeStateInvalidFile, at, "Invalid object in state", "The property terrace_replace of an object is %q, but it must be %q or %q.", clip(text), state.ReplaceRequested, state.ReplaceTriggered)
 	}
 	return err
 }

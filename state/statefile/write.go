@@ -221,6 +221,9 @@ func (e *encoder) instance(k addr.Key, d addr.DeposedKey, provider []byte, o *st
 	if o.Tainted {
 		b = append(b, `"status":"tainted",`...)
 	}
+	if o.Replace != "" {
+		b = append(rawjson.AppendString(append(b, `"terrace_replace":`...), o.Replace), ',')
+	}
 	if d != "" {
 		b = append(rawjson.AppendString(append(b, `"deposed":`...), string(d)), ',')
 	}

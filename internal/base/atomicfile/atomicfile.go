@@ -1,7 +1,7 @@
 // Package atomicfile replaces files as a whole: a reader sees the old or the new content,
 // also after a crash.
 //
-// Main functions: Write, WriteFrom, WriteMode and WriteUnlinked. The one rule: the new
+// Main functions: Write, WriteFrom, WriteMode, WriteUnlinked and Create. The one rule: the new
 // content is on disk before the file is renamed. Only WriteCopy and WriteCopyFrom leave this to
 // the system.
 package atomicfile

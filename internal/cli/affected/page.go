@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/base/release"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/planhtml"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate/affected"
-	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/plan"
 )
 
@@ -20,7 +20,7 @@ func page(c *command.Call, r *affected.Report) *planhtml.Page {
 	dir := filepath.Base(c.Dir)
 	p := &planhtml.Page{
 		Dir: dir, Estate: true, Compares: true, Title: fmt.Sprintf("Values that differ in %s", dir), Command: "affected",
-		From: r.Base + " and " + r.Head, Made: c.Now().UTC().Format(time.RFC3339), Program: view.Product + " " + workdir.Version,
+		From: r.Base + " and " + r.Head, Made: c.Now().UTC().Format(time.RFC3339), Program: view.Product + " " + release.Version,
 	}
 	for _, u := range r.Units {
 		name := u.Name

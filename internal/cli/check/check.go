@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/base/atomicfile"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/base/release"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
@@ -356,7 +357,7 @@ func (v *result) files(o *options) (ds diag.List) {
 			ds = append(ds, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write file", "The %s could not be written: %s.", what, err)...)
 		}
 	}
-	write(o.sarif, "SARIF file", func(w io.Writer) error { return format.SARIF(w, v.Report, view.Product, workdir.Version) })
+	write(o.sarif, "SARIF file", func(w io.Writer) error { return format.SARIF(w, v.Report, view.Product, release.Version) })
 	write(o.junit, "JUnit file", func(w io.Writer) error { return format.JUnit(w, v.Report, o.fail) })
 	write(o.baselineOut, "baseline", func(w io.Writer) error { return format.WriteBaseline(w, v.Report) })
 	if o.markdown.File != "" {

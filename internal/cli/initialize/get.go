@@ -35,7 +35,7 @@ and fits is left alone.
 				if len(c.Args) > 0 {
 					return c.UsageError("Unexpected argument", c.NoArguments())
 				}
-				tests, ds := testrun.Load(c.OnDisk(), testDir, c.Report.Set)
+				tests, ds := testrun.Load(c.OnDisk(), testDir, c.Report.Set, nil)
 				if ds.HasErrors() {
 					return c.Fail(ds)
 				}

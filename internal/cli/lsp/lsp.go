@@ -8,10 +8,10 @@ import (
 	"context"
 	"io"
 
+	"github.com/terrace-iac/terrace/internal/base/release"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/lsp/server"
 	"github.com/terrace-iac/terrace/internal/lsp/workspace"
-	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
@@ -44,7 +44,7 @@ case.`,
 				if len(c.Args) > 0 {
 					return c.UsageError("Too many command line arguments", "The command takes no arguments. The editor names the directories.")
 				}
-				o := server.Options{Session: workspace.New(c.Directory, c.Who()), Version: workdir.Version}
+				o := server.Options{Session: workspace.New(c.Directory, c.Who()), Version: release.Version}
 				run := c.Run // the session has none
 				o.Affected = func(ctx context.Context, dir string, buffers map[string][]byte) (string, error) {
 					return affected(ctx, c, run, dir, buffers)

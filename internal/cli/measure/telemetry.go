@@ -11,8 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/workdir"
-
+	"github.com/terrace-iac/terrace/internal/base/release"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 
@@ -83,7 +82,7 @@ func measured(c *command.Call, args []string, read func() (*unitflags.Flags, str
 	}
 	dir := c.Path(f.Working)
 	sink, err := otlp.Open(otlp.Options{
-		Settings: settings, Env: c.Env, Dir: dir, Console: c.Stdout, Now: c.Now, Name: view.Program, Version: workdir.Version,
+		Settings: settings, Env: c.Env, Dir: dir, Console: c.Stdout, Now: c.Now, Name: view.Program, Version: release.Version,
 	})
 	if err != nil {
 		return c.Fail(diag.Errorf(diag.CodeCLITelemetry, nil, "Telemetry cannot be sent", "What is wanted cannot be made ready: %s.", err))
@@ -106,7 +105,7 @@ func measured(c *command.Call, args []string, read func() (*unitflags.Flags, str
 func logged(c *command.Call, args []string, run func(context.Context) int) func(context.Context) int {
 	return func(ctx context.Context) int {
 		began := c.Now()
-		c.Log.Printf(tracelog.Info, "%s version: %s, %s %s/%s", view.Product, workdir.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		c.Log.Printf(tracelog.Info, "%s version: %s, %s %s/%s", view.Product, release.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		flagName := regexp.MustCompile(`^--?[a-z][a-z-]{0,40}$`) // values may begin with a dash too
 		var flags []string
 		for _, a := range args {

@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/atomicfile"
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/base/release"
 	"github.com/terrace-iac/terrace/internal/cli/affected"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
@@ -210,7 +211,7 @@ func (r *run) encode(p *plan.Plan) *savedPlan {
 	f.Lock, _ = readfile.Whole(r.Plugins.LockPath())
 	f.Schemas = r.PlanSchemas(r.Report.Context, p)
 	var body bytes.Buffer
-	if out.err = planfile.Write(&body, f, workdir.Version); out.err == nil {
+	if out.err = planfile.Write(&body, f, release.Version); out.err == nil {
 		out.body, out.err = workdir.SealPlan(r.Report.Context, r.backend.Encryption, body.Bytes())
 	}
 	return out

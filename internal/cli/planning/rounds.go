@@ -57,7 +57,7 @@ func (r *run) rounds(ctx context.Context, o *applyOptions) int {
 		if !rounds.Continues(done.Plan, round, o.Rounds) || ctx.Err() != nil {
 			return r.left(o, done.Plan)
 		}
-		options.Replace, options.ReplacePatterns = rounds.Replace(done.Plan), nil
+		options.Replace, options.ReplacePatterns = nil, nil // the state contains what is still to be replaced
 	}
 }
 
@@ -99,8 +99,16 @@ func (r *run) left(o *applyOptions, p *plan.Plan) int {
 	} else {
 		fmt.Fprintf(&b, "\nNothing else could be applied, so %s cannot be planned by applying again. What they wait for must come from elsewhere.\n", pronoun(len(p.Deferred)))
 	}
-	for _, a := range rounds.Replace(p) {
-		fmt.Fprintf(&b, "\nAdd -replace='%s', because the next plan would not find the reason to replace it again.\n", a)
+	var replaced []string
+	later := plan.DeferredInstances(p.Deferred)
+	for o, obj := range p.Prior.Objects() {
+		if obj.Replace != "" && o.Deposed == "" && later(o.Instance) {
+			replaced = append(replaced, o.Instance.String())
+		}
+	}
+	if len(replaced) > 0 {
+		slices.Sort(replaced)
+		fmt.Fprintf(&b, "\nStill to be replaced, which the state contains: %s. To keep an object, run \"%s untaint ADDRESS\".\n", view.ShortList(replaced), view.Program)
 	}
 	r.Report.Human.Say(b.String())
 	if o.Detailed {

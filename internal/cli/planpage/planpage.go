@@ -16,11 +16,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/workdir"
-
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/base/atomicfile"
+	"github.com/terrace-iac/terrace/internal/base/release"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -109,7 +108,7 @@ func pageOf(about estate.SavedRun, units []planhtml.Box) (*planhtml.Page, *pageL
 	p := &planhtml.Page{
 		Dir: about.Dir, Estate: true, Causes: about.Causes,
 		Title: fmt.Sprintf("Plan of %d units in %s", len(units), about.Dir), Command: "run --all plan",
-		Made: about.Time.UTC().Format(time.RFC3339), Program: view.Product + " " + workdir.Version, Units: units,
+		Made: about.Time.UTC().Format(time.RFC3339), Program: view.Product + " " + release.Version, Units: units,
 	}
 	if len(about.Flags) > 0 {
 		p.Command += " " + strings.Join(about.Flags, " ")

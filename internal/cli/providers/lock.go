@@ -114,7 +114,7 @@ func lockProviders(ctx context.Context, c *command.Call, o *providersLockOptions
 // them. directory is the directory of test files.
 func required(ctx context.Context, c *command.Call, p *project.Project, directory string) (install.Requirements, diag.List) {
 	all := p.Required()
-	tests, ds := testrun.Load(c.OnDisk(), directory, c.Report.Set)
+	tests, ds := testrun.Load(c.OnDisk(), directory, c.Report.Set, p.Engine.Root())
 	if ds.HasErrors() || len(tests) == 0 {
 		return all, ds
 	}

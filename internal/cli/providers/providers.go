@@ -93,7 +93,7 @@ func moduleNeeds(name string, n *module.Node) *needs {
 // testNeeds returns the requirements of the test files, in addition to those of the module
 // under test.
 func testNeeds(ctx context.Context, c *command.Call, root *config.Module, dir string) ([]*needs, diag.List) {
-	files, ds := testrun.Load(c.OnDisk(), dir, c.Report.Set)
+	files, ds := testrun.Load(c.OnDisk(), dir, c.Report.Set, root)
 	if len(files) == 0 || ds.HasErrors() {
 		return nil, ds
 	}

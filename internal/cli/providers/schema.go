@@ -20,6 +20,7 @@ import (
 func Schema() command.Command {
 	return command.Command{
 		Name: "providers schema", Synopsis: "Show schemas for the providers used in the configuration", Usage: "[options] -json", Uses: command.Providers,
+		Units: command.InUnit | command.OnlyReads,
 		Help: `Prints the schemas of all providers that configuration and state use, as a
 JSON document.`,
 		Prepare: func() (flag.Flags, command.Run) {

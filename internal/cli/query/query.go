@@ -8,7 +8,6 @@ package query
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -19,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/base/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
@@ -98,7 +98,7 @@ own it; with -generate it writes an import block and a resource block there.`,
 
 func run(ctx context.Context, c *command.Call, o *Options) int {
 	if o.Generate != "" && !o.JSON.On {
-		if _, err := os.Lstat(c.Path(o.Generate)); err == nil {
+		if _, err := os.Lstat(c.ReportPath(o.Generate)); err == nil {
 			return c.Fail(diag.Errorf(diag.CodeCLIGenerateExists, nil, "Target generated file already exists", "%s can only write generated config into a new file. Either choose a different target location or move all existing configuration out of the target file, delete it and try again.", view.Product))
 		}
 	}
@@ -113,7 +113,7 @@ func run(ctx context.Context, c *command.Call, o *Options) int {
 	ds = append(ds, out.limits()...)
 	out.print(!ds.HasErrors())
 	if !ds.HasErrors() && o.Generate != "" && !o.JSON.On {
-		ds = append(ds, out.write(c.Path(o.Generate))...)
+		ds = append(ds, out.write(c.ReportPath(o.Generate))...)
 	}
 	c.Report.Tell(ds)
 	if ds.HasErrors() {
@@ -377,19 +377,9 @@ func (x *printer) write(path string) diag.List {
 	if n == 0 {
 		return nil
 	}
-	if err := WriteNew(path, b.String()); err != nil {
+	if err := atomicfile.Create(path, []byte(b.String()), 0o644); err != nil {
 		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write generated configuration", "The configuration for listed objects could not be written: %s. Name a file that does not exist yet in a directory that can be written.", err)
 	}
 	x.p.Report.Human.Say(fmt.Sprintf("\nThe configuration of %s was written to %s. Review it, and apply it to import them.\n", view.Numbered(n, "object"), x.o.Generate))
 	return nil
-}
-
-// WriteNew writes a file that must not exist.
-func WriteNew(path, text string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	return errors.Join(err, f.Close())
 }

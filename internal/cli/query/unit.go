@@ -24,6 +24,7 @@ type Unit struct {
 	State   *state.State   // nil if there is none
 	Configs map[addr.ProviderConfig]state.Digest
 	Objects []Listed
+	Lists   bool      // the unit has list blocks
 	Diags   diag.List // warnings
 }
 
@@ -43,7 +44,7 @@ func OfUnit(ctx context.Context, c *command.Call, o *Options) (*Unit, diag.List)
 		return nil, more
 	}
 	defer p.Close()
-	out := &Unit{Root: p.Engine.Root()}
+	out := &Unit{Root: p.Engine.Root(), Lists: lists}
 	ds = more.Warnings()
 	at := &loaded{p}
 	if out.State, more = at.state(ctx); more.HasErrors() {

@@ -8,9 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/workdir"
-
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/release"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
@@ -197,7 +196,7 @@ func engineWords(ctx context.Context, c *command.Call, f *unitflags.Flags, words
 func jobOf(ctx context.Context, c *command.Call, f *unitflags.Flags, id string) (*remote.Job, diag.List) {
 	link, errs, stop := talk(ctx, c)
 	defer stop()
-	if err := link.Send(remote.Message{Attach: &remote.Attach{Engine: remote.Engine{Version: workdir.Version, On: f.On, Blobs: f.Blobs}, ID: id}}); err != nil {
+	if err := link.Send(remote.Message{Attach: &remote.Attach{Engine: remote.Engine{Version: release.Version, On: f.On, Blobs: f.Blobs}, ID: id}}); err != nil {
 		return nil, noWorker(err)
 	}
 	for {

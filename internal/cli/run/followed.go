@@ -4,9 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/terrace-iac/terrace/internal/workdir"
-
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/release"
 	"github.com/terrace-iac/terrace/internal/cli/planhtml"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
@@ -83,7 +82,7 @@ func (f *followed) reported(res *estate.Result, reported *remote.Report) error {
 		f.r.page.Put(&page, true)
 	}
 	if len(reported.Plan) > 0 {
-		if err := f.r.kept.Saving.Import(unit.Name, reported.Plan, workdir.Version); err != nil {
+		if err := f.r.kept.Saving.Import(unit.Name, reported.Plan, release.Version); err != nil {
 			return fmt.Errorf("the plan of the unit %s cannot be read: %w", unit.Name, err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/query"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
@@ -232,12 +233,13 @@ func (q *estateQuery) compare(ctx context.Context) (*queryReport, diag.List) {
 		index.Add(u.Name, st, nil)
 	}
 	out := &queryReport{Format: "1.0", Units: len(q.estate.Found.Units), Unmanaged: []*unmanagedEntry{}}
-	seen := map[string]bool{}
+	seen, lists := map[string]bool{}, false
 	for _, u := range q.estate.Found.Units {
 		got := q.of[u]
 		if got == nil {
 			continue
 		}
+		lists = lists || got.Lists
 		for _, l := range got.Objects {
 			identity, attrs := query.Attributes(l.Found)
 			o := unmanaged.Object{Type: l.Listing.List.Resource.Type, Provider: l.Listing.Provider.Provider, Config: l.Listing.Digest, Identity: identity, Name: l.Name, Attrs: attrs}
@@ -259,6 +261,9 @@ func (q *estateQuery) compare(ctx context.Context) (*queryReport, diag.List) {
 			}
 			out.Unmanaged = append(out.Unmanaged, entry)
 		}
+	}
+	if !lists {
+		return nil, diag.Errorf(diag.CodeConfigNoQueries, nil, "No list blocks", "No unit below the working directory has a query file with a list block. Create a file such as main.tfquery.hcl in a unit that requires the providers.")
 	}
 	return out, nil
 }
@@ -387,7 +392,7 @@ func (q *estateQuery) adoptInto(ctx context.Context, u *estate.Unit, n *command.
 		return nil
 	}
 	path := filepath.Join(u.Dir, name)
-	if err := query.WriteNew(path, textOf(keep)); err != nil {
+	if err := atomicfile.Create(path, []byte(textOf(keep)), 0o644); err != nil {
 		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write generated configuration", "The file %s could not be written: %s.", path, err)
 	}
 	for _, x := range keep {

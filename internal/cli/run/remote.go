@@ -12,9 +12,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/terrace-iac/terrace/internal/workdir"
-
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/release"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
@@ -248,7 +247,7 @@ func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, appr
 		job.Color, job.Width = h.Style.Color, h.Style.Width
 	}
 	start := &remote.Start{
-		Engine: remote.Engine{Version: workdir.Version, On: r.f.On, Blobs: r.f.Blobs}, Job: job, InPlace: r.f.InPlace, Rules: o.Queue, Places: r.f.Parallelism,
+		Engine: remote.Engine{Version: release.Version, On: r.f.On, Blobs: r.f.Blobs}, Job: job, InPlace: r.f.InPlace, Rules: o.Queue, Places: r.f.Parallelism,
 		Tasks: discovery.Tasks(r.estate.Found.Units, o.Plan.Mode == plan.Destroy), Detach: r.f.Detach,
 	}
 	if !r.f.InPlace {
@@ -259,7 +258,7 @@ func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, appr
 	}
 	if approved != nil {
 		var b bytes.Buffer
-		if err := approved.Write(&b, workdir.Version); err != nil {
+		if err := approved.Write(&b, release.Version); err != nil {
 			return remote.Message{}, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write plan file", "The plan file could not be written: %s.", err)
 		}
 		start.Approved = b.Bytes()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"path/filepath"
 
+	"github.com/terrace-iac/terrace/internal/base/release"
 	"github.com/terrace-iac/terrace/internal/workdir"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -79,7 +80,7 @@ func (r *estateRun) takeApproved() int {
 	if b == nil || r.Serving.Job.Asked {
 		return 0
 	}
-	p, err := saved.Read(bytes.NewReader(b), int64(len(b)), workdir.Version)
+	p, err := saved.Read(bytes.NewReader(b), int64(len(b)), release.Version)
 	if err != nil {
 		return r.Fail(workdir.PlanFileError("of the run", err))
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/internal/base/release"
 	"github.com/terrace-iac/terrace/internal/workdir"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -76,7 +77,7 @@ func (r *estateRun) serve(ctx context.Context) int {
 		return r.Fail(ds)
 	}
 	if s.Approved != nil {
-		p, err := saved.Read(strings.NewReader(string(s.Approved)), int64(len(s.Approved)), workdir.Version)
+		p, err := saved.Read(strings.NewReader(string(s.Approved)), int64(len(s.Approved)), release.Version)
 		if err != nil {
 			return r.Fail(workdir.PlanFileError("of the run", err))
 		}
@@ -250,7 +251,7 @@ func (x *served) report(v *turnView) ([]byte, error) {
 		out.Page, err = json.Marshal(page)
 	}
 	if err == nil && (x.r.kept.Wanted() || x.s.Job.Save) {
-		out.Plan, err = x.r.kept.Saving.Export(name, workdir.Version)
+		out.Plan, err = x.r.kept.Saving.Export(name, release.Version)
 	}
 	if err != nil {
 		return nil, err

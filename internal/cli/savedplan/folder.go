@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/terrace-iac/terrace/internal/base/release"
 	"github.com/terrace-iac/terrace/internal/workdir"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -34,7 +35,7 @@ func (k *Files) WriteEach(about estate.SavedRun, results []*estate.Result) diag.
 		p, err := k.Saving.Save(about, []*estate.Result{res})
 		if k.Dir != "" && err == nil {
 			var b bytes.Buffer
-			if err = p.Write(&b, workdir.Version); err == nil {
+			if err = p.Write(&b, release.Version); err == nil {
 				err = putFile(filepath.Join(k.Call.Path(k.Dir), filepath.FromSlash(res.Unit.Name), unitPlanFile), b.Bytes())
 			}
 		}

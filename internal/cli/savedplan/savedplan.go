@@ -12,6 +12,7 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/terrace-iac/terrace/internal/base/release"
 	"github.com/terrace-iac/terrace/internal/workdir"
 
 	"github.com/terrace-iac/terrace/config"
@@ -90,7 +91,7 @@ func (k *Files) Write(about estate.SavedRun, results []*estate.Result, complete 
 	}
 	p, err := k.Saving.Save(about, results)
 	if err == nil {
-		err = atomicfile.WriteFrom(k.Call.Path(k.File), 0o600, func(w io.Writer) error { return p.Write(w, workdir.Version) })
+		err = atomicfile.WriteFrom(k.Call.Path(k.File), 0o600, func(w io.Writer) error { return p.Write(w, release.Version) })
 	}
 	if err != nil {
 		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write plan file", "The plan file could not be written: %s.", err)
@@ -108,7 +109,7 @@ func (k *Files) Write(about estate.SavedRun, results []*estate.Result, complete 
 // Read reads the saved plan of an estate.
 func Read(c *command.Call, name string) (*estate.SavedPlan, error) {
 	return workdir.ReadFile(c.Path(name), func(r io.ReaderAt, size int64) (*estate.SavedPlan, error) {
-		return saved.Read(r, size, workdir.Version)
+		return saved.Read(r, size, release.Version)
 	})
 }
 

@@ -174,7 +174,8 @@ func untaint() command.Command {
 	return tainting(false, command.Command{
 		Name: "untaint", Synopsis: "Remove the 'tainted' state from a resource instance", Usage: "[options] <address>",
 		Help: `Remove the "tainted" mark from an instance in the state, so that the next plan
-does not replace it.`,
+does not replace it. It also removes a replacement that an apply with -defer
+or -rounds has deferred.`,
 	})
 }
 

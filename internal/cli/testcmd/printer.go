@@ -202,7 +202,10 @@ func (p *printer) cleanup(r *testrun.Result, c *testrun.Cleanup) {
 		s.TypedError(message, "test_cleanup", map[string]any{"@testfile": r.File.Name, "@testrun": c.Run.Name, "test_cleanup": map[string]any{"failed_resources": left}})
 		p.tell(c.Diags, r.File.Name, c.Run.Name)
 	}
-	c.Saved = p.save(c.Left, name)
+	p.save(c.Left, name)
+	if c.Stored && p.Report.Human != nil {
+		p.errs(fmt.Sprintf("\nTo destroy the resources, run %q.\n", p.Report.Names.Program()+" test cleanup"))
+	}
 }
 
 // inBackend reports objects whose state is in the backend of a run.
@@ -228,8 +231,8 @@ func (p *printer) inBackend(r *testrun.Result, c *testrun.Cleanup, where, lines 
 	}
 }
 
-// save writes the state of the remaining objects to a file. It returns false after an error.
-func (p *printer) save(left *state.State, name string) bool {
+// save writes the state of the remaining objects to a file.
+func (p *printer) save(left *state.State, name string) {
 	var b bytes.Buffer
 	err := statefile.Write(&b, left, true)
 	if err == nil {
@@ -238,13 +241,12 @@ func (p *printer) save(left *state.State, name string) bool {
 	if err != nil {
 		p.failed = true
 		p.Report.Tell(diag.Errorf(diag.CodeStateFile, nil, "Failed to write state", "The state of what could not be destroyed cannot be written to %s: %s.", name, err))
-		return false
+		return
 	}
 	if p.Report.Human != nil {
 		p.errs("\nWriting state to file: " + name + "\n")
 	}
 	p.Report.Stream.Log("Writing state to file: " + name)
-	return true
 }
 
 func (p *printer) errs(text string) { fmt.Fprint(p.Stderr, text) }

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/backend/configure"
 	"github.com/terrace-iac/terrace/internal/state/encryption"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -156,9 +157,9 @@ func stateName(f *testfile.File, r *testfile.Run) string {
 	}, name+"_"+r.Name)
 }
 
-// remaining warns about the states of earlier tests that did not end. It merges their journals, and
-// deletes states without objects. It skips states that another process uses.
-func remaining(ctx context.Context, c *command.Call, o *options) diag.List {
+// leftFiles returns the states of earlier tests on disk, sorted, also those that are only in a
+// journal.
+func leftFiles(c *command.Call) []string {
 	files, _ := filepath.Glob(filepath.Join(c.DataPath("tests"), "*.tfstate"))
 	journals, _ := filepath.Glob(filepath.Join(c.DataPath("tests"), ".*.tfstate.journal"))
 	for _, j := range journals { // of a state that was not written yet
@@ -166,7 +167,13 @@ func remaining(ctx context.Context, c *command.Call, o *options) diag.List {
 		files = append(files, filepath.Join(filepath.Dir(j), name))
 	}
 	slices.Sort(files)
-	files = slices.Compact(files)
+	return slices.Compact(files)
+}
+
+// remaining warns about the states of earlier tests that did not end. It merges their journals, and
+// deletes states without objects. It skips states that another process uses.
+func remaining(ctx context.Context, c *command.Call, o *options) diag.List {
+	files := leftFiles(c)
 	if len(files) == 0 {
 		return nil
 	}
@@ -198,7 +205,7 @@ func remaining(ctx context.Context, c *command.Call, o *options) diag.List {
 		if len(names) > 10 {
 			list = fmt.Sprintf("%s and %d more", list, len(names)-10)
 		}
-		ds = append(ds, diag.Warnf(diag.CodeTestRemaining, nil, "Objects of an earlier test remain", "A test ended before it destroyed %s. Their state is in %s. To destroy them, run \"terrace destroy -state=%[2]s\" with the variables of the test, and delete the file.", list, filepath.ToSlash(shown))...)
+		ds = append(ds, diag.Warnf(diag.CodeTestRemaining, nil, "Objects of an earlier test remain", "A test did not destroy %s. The state is %s. To destroy what tests have left, run \"%s test cleanup\" with the variables of the test.", list, filepath.ToSlash(shown), view.Program)...)
 	}
 	return ds
 }

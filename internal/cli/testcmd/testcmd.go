@@ -95,7 +95,8 @@ type options struct {
 }
 
 func run(ctx context.Context, c *command.Call, o *options) int {
-	files, ds := testrun.Load(c.OnDisk(), o.directory, c.Report.Set)
+	root, _ := c.Root() // the run of the module reports errors
+	files, ds := testrun.Load(c.OnDisk(), o.directory, c.Report.Set, root)
 	estates, more := loadEstates(c, o.filters)
 	ds = append(ds, more...)
 	ruled, more := rulecheck.Test(ctx, c, func(name string) bool { return len(o.filters) == 0 || slices.Contains(o.filters, name) })
@@ -132,15 +133,8 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 
 // runModule runs the tests of the module in the working directory.
 func runModule(ctx context.Context, c *command.Call, o *options, files []*testfile.File, ds diag.List) ([]*testrun.Result, int) {
-	if len(o.filters) > 0 {
-		files = slices.DeleteFunc(files, func(f *testfile.File) bool {
-			return !slices.ContainsFunc(o.filters, func(name string) bool { return filepath.ToSlash(filepath.Clean(name)) == f.Name })
-		})
-		if len(files) == 0 {
-			ds = append(ds, diag.Warnf(diag.CodeCLINoTests, nil, "No tests were found", "-filter is being used but no tests were found. Make sure you're using a relative path to the current working directory.")...)
-		}
-	}
-	ds = append(ds, remaining(ctx, c, o)...)
+	files, more := filtered(files, o)
+	ds = append(append(ds, more...), remaining(ctx, c, o)...)
 	values, more := gather(ctx, c, o)
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, c.Fail(ds)

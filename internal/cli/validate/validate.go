@@ -67,7 +67,8 @@ func Over() *flags.Over {
 func runValidate(ctx context.Context, c *command.Call, o *flags.Request) int {
 	ds := validate(ctx, c, o.Vars, o.Query)
 	if !o.NoTests {
-		_, more := testrun.Load(c.FilesOf(), o.TestDirectory, c.Report.Set)
+		root, _ := c.Root() // reported above
+		_, more := testrun.Load(c.FilesOf(), o.TestDirectory, c.Report.Set, root)
 		ds = append(ds, more...)
 	}
 	doc, code := validateJSON(c, ds)

@@ -10,9 +10,8 @@ import (
 	"runtime/debug"
 	"slices"
 
-	"github.com/terrace-iac/terrace/internal/workdir"
-
 	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/internal/base/release"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/settings/lock"
@@ -59,16 +58,16 @@ func runVersion(_ context.Context, c *command.Call, o versionOptions) int {
 			Commit     string            `json:"terrace_commit,omitempty"`
 			Platform   string            `json:"platform"`
 			Selections map[string]string `json:"provider_selections"`
-		}{config.LanguageVersion, workdir.Version, commit(), platform, selections}, "", "  ")
+		}{config.LanguageVersion, release.Version, commit(), platform, selections}, "", "  ")
 		if err != nil {
 			return 1
 		}
 		fmt.Fprintf(c.Stdout, "%s\n", doc)
 		return 0
 	}
-	own := fmt.Sprintf("%s v%s (language %s)", view.Product, workdir.Version, config.LanguageVersion)
+	own := fmt.Sprintf("%s v%s (language %s)", view.Product, release.Version, config.LanguageVersion)
 	if rev := commit(); rev != "" {
-		own = fmt.Sprintf("%s v%s (language %s, commit %s)", view.Product, workdir.Version, config.LanguageVersion, rev)
+		own = fmt.Sprintf("%s v%s (language %s, commit %s)", view.Product, release.Version, config.LanguageVersion, rev)
 	}
 	// Wrappers take any version in the output for the version of the tool that they call. If
 	// the program is started as another tool, only the JSON contains Terrace's version.

@@ -46,6 +46,9 @@ func (v *planView) stateObject(o state.Listed) {
 	if o.Object.Tainted {
 		v.str(" (tainted)")
 	}
+	if o.Object.Replace != "" {
+		v.str(" (to be replaced)")
+	}
 	if o.Addr.Deposed != "" {
 		v.str(" (deposed object ", string(o.Addr.Deposed), ")")
 	}

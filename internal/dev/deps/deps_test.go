@@ -59,14 +59,14 @@ const packageOrder = `
 	  internal/provider/rpc/pb6;
 	internal/base/process < internal/base/sys;
 	internal/lang/hclnative < source;
-	NONE < internal/base/textdiff, internal/base/similar, internal/base/wrap, internal/base/junit;
+	NONE < internal/base/release, internal/base/textdiff, internal/base/similar, internal/base/wrap, internal/base/junit;
 	source < internal/lang/format;
 
 	# messages to the user.
 	source, addr, internal/base/wrap < diag;
 
 	# files to modules; cells; what lies on the disk and the network.
-	diag, internal/base/parallel < config;
+	diag, internal/base/parallel, internal/base/release < config;
 	diag < demand;
 	diag, internal/base/sys < internal/settings/cliconfig, internal/settings/telemetry;
 	diag, internal/base/atomicfile < internal/settings/lock;

@@ -81,6 +81,63 @@ func timeProvider(ctx context.Context) (string, error) {
 	})
 }
 
+// CornerVariable is the environment variable with the path of a binary of HashiCorp's test provider
+// terraform-provider-corner. The Go module proxy does not serve that module, so that tests do not
+// build it.
+const CornerVariable = "TERRACE_TEST_PROVIDER_CORNER"
+
+// CornerProvider returns the path of a binary of terraform-provider-corner. It skips the test, with
+// the reason, if there is none.
+func CornerProvider(t testing.TB) string {
+	t.Helper()
+	path := os.Getenv(CornerVariable)
+	if path == "" {
+		t.Skipf("SKIP: %s does not contain the path of a binary of terraform-provider-corner", CornerVariable)
+	}
+	if _, err := os.Stat(path); err != nil || !filepath.IsAbs(path) {
+		t.Fatalf("%s must be the absolute path of a program, not %q", CornerVariable, path)
+	}
+	return path
+}
+
+// FrameworkProvider returns the path of our own provider on HashiCorp's plugin framework, for
+// protocol 5 or 6. It skips the test, with the reason, if the framework cannot be downloaded.
+func FrameworkProvider(t testing.TB, protocol int) string {
+	t.Helper()
+	path, err := frameworkProvider(t.Context())
+	if errors.Is(err, errNoFramework) {
+		t.Skipf("SKIP: %v", err)
+	}
+	if err == nil && protocol == 5 {
+		path, err = withVariable(filepath.Dir(path), path, "TERRACE_TEST_FW_PROTOCOL")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// errNoFramework is the error that the plugin framework cannot be downloaded.
+var errNoFramework = errors.New("HashiCorp's plugin framework cannot be downloaded through the Go module proxy")
+
+func frameworkProvider(ctx context.Context) (string, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	dir, err := cacheDir(fmt.Sprintf("framework-%x", sha256.Sum256([]byte(root)))[:25])
+	if err != nil {
+		return "", err
+	}
+	from := filepath.Join(root, "internal", "dev", "frameworkprovider") // a module of its own
+	return filepath.Join(dir, "frameworkprovider"+exe()), once(ctx, dir, func(ctx context.Context) error {
+		if err := goCommand(ctx, from, nil, "mod", "download"); err != nil {
+			return fmt.Errorf("%w: %w", errNoFramework, err)
+		}
+		return install(ctx, dir, from, ".")
+	})
+}
+
 // TestProvider returns the path of our own test provider for protocol 5 or 6. It builds the
 // provider if its source has changed.
 func TestProvider(t testing.TB, protocol int) string {
@@ -100,7 +157,7 @@ func testProvider(ctx context.Context, protocol int) (string, error) {
 	if err != nil || protocol == 6 {
 		return path, err
 	}
-	return asProtocol5(filepath.Dir(path), path)
+	return withVariable(filepath.Dir(path), path, "TEST_PROTOCOL")
 }
 
 // Terrace returns the path of the program itself. It builds the program if its source has
@@ -155,8 +212,8 @@ var built = struct {
 	programs map[string]bool
 }{programs: map[string]bool{}}
 
-// asProtocol5 creates a program that runs the given one with protocol 5.
-func asProtocol5(dir, path string) (string, error) {
+// withVariable creates a program that runs the given one with protocol 5, which a variable selects.
+func withVariable(dir, path, variable string) (string, error) {
 	if runtime.GOOS == "windows" {
 		return "", errors.New("the test provider speaks protocol 5 only where there is a shell")
 	}
@@ -164,7 +221,7 @@ func asProtocol5(dir, path string) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(script), 0o755); err != nil {
 		return "", err
 	}
-	text := []byte("#!/bin/sh\nTEST_PROTOCOL=5 exec '" + strings.ReplaceAll(path, "'", `'\''`) + "' \"$@\"\n")
+	text := []byte("#!/bin/sh\n" + variable + "=5 exec '" + strings.ReplaceAll(path, "'", `'\''`) + "' \"$@\"\n")
 	if old, err := os.ReadFile(script); err == nil && bytes.Equal(old, text) {
 		return script, nil
 	}

@@ -219,7 +219,7 @@ func (w *operationWork) operate(ctx context.Context) diag.List {
 		ctx, s := w.at.phase(ctx, "validate")
 		ds := w.module.engine.Validate(ctx)
 		if w.o.Tests != "" {
-			_, more := testrun.Load(w.at.dir.Files, w.o.Tests, w.at.dir.Parsed.Set)
+			_, more := testrun.Load(w.at.dir.Files, w.o.Tests, w.at.dir.Parsed.Set, w.module.engine.Tree().Root.Config)
 			ds = append(ds, more...)
 		}
 		ended(s, ds)
@@ -279,7 +279,7 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 		if !done.Applied || !rounds.Continues(done.Plan, w.round, w.o.Rounds.Most) || w.approval.Saved() || stopped(w.o.Stop) {
 			break
 		}
-		po.Replace, po.ReplacePatterns = rounds.Replace(done.Plan), nil
+		po.Replace, po.ReplacePatterns = nil, nil // the state contains what is still to be replaced
 	}
 	if _, err := os.Stat(generate); generate != "" && err == nil {
 		w.o.Observe.Log(w.Unit, "Configuration was generated and written to "+generate)

@@ -26,6 +26,9 @@ func CheckProviders(t *Tree) diag.List {
 		if n.Parent == nil {
 			return
 		}
+		for _, b := range n.Config.Imports {
+			c.ds = append(c.ds, n.Config.NotInOpenTofu(b.At, "an import block in a called module")...)
+		}
 		c.blocksOf(n)
 		if !c.calls[n.Call] {
 			c.calls[n.Call] = true

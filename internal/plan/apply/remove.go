@@ -70,7 +70,7 @@ func (a *applier) removed(id int, stood state.Change, sub *resourceclient.Subjec
 			a.change(id)
 			return append(bad, ds...)
 		}
-		next.Sensitive, next.Dependencies, next.Tainted = old.Sensitive, old.Dependencies, old.Tainted
+		next.Sensitive, next.Dependencies, next.Tainted, next.Replace = old.Sensitive, old.Dependencies, old.Tainted, old.Replace
 		next.CreateBeforeDestroy, next.SkipDestroy = old.CreateBeforeDestroy, old.SkipDestroy
 		stood.New = next
 		a.change(id, stood)

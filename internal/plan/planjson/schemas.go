@@ -40,6 +40,13 @@ type providerSchema struct {
 	Ephemeral  map[string]*resourceSchema `json:"ephemeral_resource_schemas,omitempty"`
 	Functions  map[string]*functionSchema `json:"functions,omitempty"`
 	Identities map[string]*identitySchema `json:"resource_identity_schemas,omitempty"`
+	Lists      map[string]*resourceSchema `json:"list_resource_schemas,omitempty"`
+	Actions    map[string]*actionSchema   `json:"action_schemas,omitempty"`
+	Stores     map[string]*resourceSchema `json:"state_store_schemas,omitempty"`
+}
+
+type actionSchema struct {
+	Block *blockSchema `json:"block"`
 }
 
 type resourceSchema struct {
@@ -113,7 +120,7 @@ type identityAttribute struct {
 func newProviderSchema(p *schema.Provider) (*providerSchema, error) {
 	s := &schemaWriter{}
 	out := &providerSchema{Provider: resourceSchema{Block: s.top(p.Config)}, Functions: map[string]*functionSchema{}, Identities: map[string]*identitySchema{}}
-	for mode, to := range map[addr.Mode]*map[string]*resourceSchema{addr.Managed: &out.Resources, addr.Data: &out.Data, addr.Ephemeral: &out.Ephemeral} {
+	for mode, to := range map[addr.Mode]*map[string]*resourceSchema{addr.Managed: &out.Resources, addr.Data: &out.Data, addr.Ephemeral: &out.Ephemeral, addr.List: &out.Lists} {
 		*to = make(map[string]*resourceSchema, len(p.Types[mode]))
 		for _, name := range p.Types[mode] {
 			r := p.Resource(mode, name)
@@ -128,6 +135,24 @@ func newProviderSchema(p *schema.Provider) (*providerSchema, error) {
 	}
 	for name, f := range p.Functions {
 		out.Functions[name] = s.function(f)
+	}
+	if p.Others == nil {
+		return out, s.err
+	}
+	actions, err := p.Others(schema.Actions)
+	if err != nil {
+		return nil, err
+	}
+	stores, err := p.Others(schema.StateStores)
+	if err != nil {
+		return nil, err
+	}
+	out.Actions, out.Stores = make(map[string]*actionSchema, len(actions)), make(map[string]*resourceSchema, len(stores))
+	for name, b := range actions {
+		out.Actions[name] = &actionSchema{s.block(b)}
+	}
+	for name, b := range stores {
+		out.Stores[name] = &resourceSchema{Block: s.block(b)}
 	}
 	return out, s.err
 }

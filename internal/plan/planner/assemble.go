@@ -54,6 +54,7 @@ func (p *driver) assemble() *plan.Plan {
 	slices.SortFunc(out.Drift, compareChanges)
 	slices.SortStableFunc(out.Changes, compareChanges)
 	out.Deferred = sortDeferred(p.found.deferred)
+	p.keepReplacements(out)
 	out.Outputs = p.outputs()
 	out.Checks = p.checks()
 	out.Actions = p.actions(out)

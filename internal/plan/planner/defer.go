@@ -60,7 +60,8 @@ func (p *planner) deferInstance(t *demand.Task, d *eval.Desired, why plan.DeferR
 	return ip, resourceclient.WithSensitive(planned, given, s), ds
 }
 
-// guess returns the change of a deferred instance without the provider's plan.
+// guess returns the change of a deferred instance without the provider's plan. It is a
+// replacement if -replace or replace_triggered_by requests that.
 func (p *planner) guess(t *demand.Task, d *eval.Desired, pc *eval.ProviderConfig, s *schema.Resource, planned cty.Value, given []cty.Path) *plan.Change {
 	null := cty.NullVal(s.Block.ImpliedType())
 	c := &plan.Change{Addr: d.Addr(), Prev: p.prev(d.Addr()), Provider: pc.Addr, Op: plan.Create, Before: null, After: planned}
@@ -69,6 +70,13 @@ func (p *planner) guess(t *demand.Task, d *eval.Desired, pc *eval.ProviderConfig
 	} else if obj, _, ok := p.prior.Object(addr.Object{Instance: d.Addr()}); ok {
 		if v, ds := p.client.Decode(d.Addr(), obj, s, d.Resource.Provider()); !ds.HasErrors() {
 			c.Op, c.Before, c.BeforeSensitive = plan.Update, v, resourceclient.SensitivePaths(s, v, obj.Sensitive)
+		}
+		c.Reason = p.replace[d.Addr()]
+		if hit, ds := p.triggered(t, d); hit && !ds.HasErrors() {
+			c.Reason = plan.ReplaceByTriggers
+		}
+		if c.Reason != "" {
+			c.Op = plan.DeleteThenCreate
 		}
 	}
 	c.AfterSensitive = resourceclient.SensitivePaths(s, planned, given)
@@ -122,11 +130,13 @@ func (p *planner) deferTriggered(t *demand.Task, r *eval.Resource, in *eval.Inst
 		}
 		d := r.Existing(k)
 		pc, ds := d.Provider(t)
-		if hit, more := p.triggered(t, d); !hit || more.HasErrors() || ds.HasErrors() {
+		if ds.HasErrors() {
 			continue
 		}
 		c := p.guess(t, d, pc, s, cty.UnknownVal(s.Block.ImpliedType()), nil)
-		c.Op, c.Reason = plan.DeleteThenCreate, plan.ReplaceByTriggers
+		if !c.Op.IsReplace() {
+			continue
+		}
 		p.postpone(&plan.Deferred{Addr: d.Addr().String(), Reason: plan.InstancesUnknown, Change: c}, in.Deferred)
 	}
 }

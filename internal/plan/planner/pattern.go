@@ -70,8 +70,8 @@ func (p *planner) matchReplace() diag.List {
 		for a := range p.prior.Instances() {
 			if a.Resource.Mode == addr.Managed && t.Match(a) {
 				names = append(names, a.String())
-				if !p.replace[a] {
-					p.replace[a] = true
+				if p.replace[a] == "" {
+					p.replace[a] = plan.ReplaceByRequest
 					p.in.Replace = append(p.in.Replace, a)
 				}
 			}

@@ -57,17 +57,18 @@ type driver struct {
 // no access to the graph and the context of the run: a cell that started a task with them would
 // hide a cycle and wait forever.
 type planner struct {
-	in        Input
-	ev        *eval.Evaluator
-	prior     *state.State                    // state after moves
-	moved     map[addr.Instance]addr.Instance // new address to old address
-	moves     []refactoring.Open              // errors in moved blocks that only count if a module has instances
-	entered   sync.Map                        // addr.Module of the modules that have an instance that was walked
-	scope     scopeFilter
-	client    *resourceclient.Client
-	imports   *imports.Set
-	removed   refactoring.Removals
-	replace   map[addr.Instance]bool
+	in      Input
+	ev      *eval.Evaluator
+	prior   *state.State                    // state after moves
+	moved   map[addr.Instance]addr.Instance // new address to old address
+	moves   []refactoring.Open              // errors in moved blocks that only count if a module has instances
+	entered sync.Map                        // addr.Module of the modules that have an instance that was walked
+	scope   scopeFilter
+	client  *resourceclient.Client
+	imports *imports.Set
+	removed refactoring.Removals
+	// replace contains the instances that -replace names, or that an earlier apply left to be replaced.
+	replace   map[addr.Instance]plan.Reason
 	walked    bool     // everything that is planned was demanded
 	unwanted  sync.Map // addr.Instance to *demand.Cell[*orphanPlan]; in a refresh-only plan
 	destroyed destroyedByModule
@@ -107,11 +108,11 @@ func newDriver(ctx context.Context, in Input) *driver {
 	}
 	in.Providers.MayDefer = in.Eval.Deferring == eval.DeferUnknown && in.Mode == plan.Normal
 	p := &driver{
-		&planner{in: in, client: resourceclient.New(ctx, in.Providers), replace: map[addr.Instance]bool{}, prior: in.State},
+		&planner{in: in, client: resourceclient.New(ctx, in.Providers), replace: map[addr.Instance]plan.Reason{}, prior: in.State},
 		ctx, &demand.Graph{Stop: ctx.Done()},
 	}
 	for _, a := range in.Replace {
-		p.replace[a] = true
+		p.replace[a] = plan.ReplaceByRequest
 	}
 	switch {
 	case in.Mode == plan.Destroy && (len(in.State.Resources) == 0 || in.MinimalRefresh):
@@ -156,6 +157,7 @@ func (p *driver) prepare() diag.List {
 	ds = append(ds, p.scope.checkMoved(p.moved)...)
 	ds = append(ds, p.matchReplace()...)
 	ds = append(ds, p.checkReplace()...)
+	p.takeReplacements()
 	if p.in.Mode == plan.Normal {
 		p.imports = imports.New(p.ev, p.in.GenerateTo != "", p.scope.wantsBlock)
 		ds = append(ds, p.imports.Read(p.graph.Task(p.ctx))...)

@@ -39,7 +39,7 @@ func upgraded(o *state.Object, s *schema.Resource) bool {
 // spares reports whether an object is planned from state before it is read.
 func (m *managedPlan) spares(old resourceclient.Object) bool {
 	p := m.p
-	return p.in.MinimalRefresh && p.in.Mode == plan.Normal && !old.Moved && !upgraded(old.Stored, m.sub.Schema) && !old.Stored.Tainted && !p.replace[m.sub.Addr]
+	return p.in.MinimalRefresh && p.in.Mode == plan.Normal && !old.Moved && !upgraded(old.Stored, m.sub.Schema) && !old.Stored.Tainted && p.replace[m.sub.Addr] == ""
 }
 
 // readsOrphan reports whether an object that is not in the configuration is read before its

@@ -194,8 +194,8 @@ func (m *managedPlan) replaceReason(now, prior resourceclient.Object, resp resou
 		return plan.ReplaceByTriggers, paths, ds
 	case tainted:
 		return plan.ReplaceTainted, nil, ds
-	case m.p.replace[m.sub.Addr]:
-		return plan.ReplaceByRequest, paths, ds
+	case m.p.replace[m.sub.Addr] != "":
+		return m.p.replace[m.sub.Addr], paths, ds
 	case len(paths) > 0:
 		return plan.ReplaceCannotUpdate, paths, ds
 	}

@@ -1,7 +1,7 @@
 // Package rounds decides what happens between the rounds of an apply: plans and applies that
 // follow one another as long as objects are deferred.
 //
-// Main functions: Check, Replace and Continues. The one rule: a round after the first does
+// Main functions: Check and Continues. The one rule: a round after the first does
 // without a question only what the user has allowed.
 package rounds
 
@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/plan"
 )
@@ -97,24 +96,6 @@ func actionsOf(p *plan.Plan) map[string]string {
 	for _, o := range p.Outputs {
 		if o.Op == plan.Update || o.Op == plan.Delete {
 			out["outputs"] = "output." + o.Name
-		}
-	}
-	return out
-}
-
-// Replace returns the instances that p would have replaced for a reason that the next plan does
-// not find again, and that p deferred: -replace and replace_triggered_by.
-func Replace(p *plan.Plan) []addr.Instance {
-	var out []addr.Instance
-	for _, d := range p.Deferred {
-		if c := d.Change; c != nil && c.Op.IsReplace() && (c.Reason == plan.ReplaceByRequest || c.Reason == plan.ReplaceByTriggers) {
-			out = append(out, c.Addr)
-		}
-	}
-	later := plan.DeferredInstances(p.Deferred)
-	for _, a := range p.Replace {
-		if later(a) && !slices.Contains(out, a) {
-			out = append(out, a)
 		}
 	}
 	return out

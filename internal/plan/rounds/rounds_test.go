@@ -1,7 +1,6 @@
 package rounds_test
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 
@@ -48,26 +47,5 @@ func TestCheck(t *testing.T) {
 		if ds := rounds.Check(p, 2, []string{name}); ds.HasErrors() {
 			t.Errorf("%s: %v", name, ds)
 		}
-	}
-}
-
-// A replacement is requested again if it was deferred, and the next plan would not find the
-// reason.
-func TestReplace(t *testing.T) {
-	change := func(text string, why plan.Reason) *plan.Change {
-		return &plan.Change{Addr: instance(t, text), Op: plan.DeleteThenCreate, Reason: why}
-	}
-	p := &plan.Plan{
-		Deferred: []*plan.Deferred{
-			{Addr: "x_thing.requested", Change: change("x_thing.requested", plan.ReplaceByRequest)},
-			{Addr: "x_thing.triggered", Change: change("x_thing.triggered", plan.ReplaceByTriggers)},
-			{Addr: "x_thing.tainted", Change: change("x_thing.tainted", plan.ReplaceTainted)},
-			{Addr: "x_thing.many"},
-			{Addr: "module.m"},
-		},
-	}
-	p.Replace = []addr.Instance{instance(t, "x_thing.requested"), instance(t, "x_thing.many[1]"), instance(t, "module.m[0].x_thing.a"), instance(t, "x_thing.done")}
-	if got, want := fmt.Sprint(rounds.Replace(p)), "[x_thing.requested x_thing.triggered x_thing.many[1] module.m[0].x_thing.a]"; got != want {
-		t.Errorf("got %s, want %s", got, want)
 	}
 }

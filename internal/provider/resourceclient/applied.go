@@ -18,7 +18,7 @@ func (sub *Subject) Replan(prior Object, config, was cty.Value) (Planned, diag.L
 		return resp, ds
 	}
 	for _, err := range schema.AssertObjectCompatible(sub.Schema.Block, was, resp.Planned) {
-		ds = append(ds, diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider produced inconsistent final plan", "When expanding the plan for %s to include new values learned so far during apply, provider %q produced an invalid new value: %s.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Addr, sub.Of.Provider.String(), err)...)
+		ds = append(ds, diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider produced inconsistent final plan", "When expanding the plan for %s to include new values learned so far during apply, provider %q produced an invalid new value: %s.\n\n%s", sub.Addr, sub.Of.Provider.String(), err, sub.fault())...)
 	}
 	return resp, ds
 }
@@ -56,7 +56,7 @@ func (sub *Subject) Apply(prior cty.Value, planned Object, config cty.Value) (An
 	}
 	if !out.Failed && !resp.Legacy {
 		for _, err := range schema.AssertObjectCompatible(sub.Schema.Block, planned.Value, out.Value) {
-			ds = append(ds, diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider produced inconsistent result after apply", "When applying changes to %s, provider %q produced an unexpected new value: %s.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Addr, sub.Of.Provider.String(), err)...)
+			ds = append(ds, diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider produced inconsistent result after apply", "When applying changes to %s, provider %q produced an unexpected new value: %s.\n\n%s", sub.Addr, sub.Of.Provider.String(), err, sub.fault())...)
 			out.Failed = true
 		}
 	}

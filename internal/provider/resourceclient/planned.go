@@ -43,7 +43,15 @@ func (sub *Subject) Plan(prior Object, config cty.Value) (Planned, diag.List) {
 }
 
 func (sub *Subject) invalid(why string) diag.List {
-	return diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider produced invalid plan", "Provider %q planned an invalid value for %s: %s.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Of.Provider.String(), sub.Addr, why)
+	return diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider produced invalid plan", "Provider %q planned an invalid value for %s: %s.\n\n%s", sub.Of.Provider.String(), sub.Addr, why, sub.fault())
+}
+
+// fault returns a sentence about the cause of an answer that does not fit the schema or the plan.
+func (sub *Subject) fault() string {
+	if sub.Schema.Newer {
+		return "The schema of " + sub.Addr.Resource.Type + " has parts of a newer version of the plugin protocol, which Terrace ignores, and which can be the reason. Use an earlier version of the provider, or a newer one of Terrace."
+	}
+	return "This is a bug in the provider, which should be reported in the provider's own issue tracker."
 }
 
 // PlanDelete requests the plan for destroying an object, if the provider supports it, and

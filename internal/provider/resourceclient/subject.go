@@ -177,7 +177,7 @@ func (sub *Subject) Keep(old, now Object) (kept *state.Object, changed bool, ds 
 		return old.Stored, false, ds
 	}
 	obj.Sensitive = old.Stored.Sensitive
-	obj.Tainted = old.Stored.Tainted
+	obj.Tainted, obj.Replace = old.Stored.Tainted, old.Stored.Replace
 	obj.Dependencies = old.Stored.Dependencies
 	obj.CreateBeforeDestroy = old.Stored.CreateBeforeDestroy
 	obj.SkipDestroy = old.Stored.SkipDestroy

@@ -329,7 +329,7 @@ func (e *encoder) message(m proto.Message) []byte {
 // be one is an error.
 func newSchemas(all entries) (*schemas, error) {
 	s := &schemas{entries: all}
-	p := &schema.Provider{Types: make(map[addr.Mode][]string), Decode: s.decode, Why: s.why, Export: s.export}
+	p := &schema.Provider{Types: make(map[addr.Mode][]string), Decode: s.decode, Why: s.why, Others: s.others, Export: s.export}
 	s.provider = p
 	about := map[string][]byte{}
 	for _, name := range all.Names(aboutSection) {
@@ -446,6 +446,22 @@ func (s *schemas) addIdentity(r *schema.Resource, typ string) error {
 	r.IdentityVersion = id.Version
 	r.Identity, err = toIdentity(&id)
 	return err
+}
+
+// others implements the field Others of schema.Provider.
+func (s *schemas) others(of schema.OtherKind) (map[string]*schema.Block, error) {
+	kind := map[schema.OtherKind]Kind{schema.Actions: Action, schema.StateStores: StateStore}[of]
+	out := map[string]*schema.Block{}
+	for _, name := range s.entries.Names(kind.String()) {
+		raw, err := s.entries.Entry(kind.String(), name)
+		if err != nil {
+			return nil, err
+		}
+		if out[name], err = s.block(raw); err != nil {
+			return nil, fmt.Errorf("the schema of the %s %s cannot be used: %w", kind, name, err)
+		}
+	}
+	return out, nil
 }
 
 // export implements the field Export of schema.Provider.

@@ -19,14 +19,19 @@ import (
 // invalid schema names the attribute or block.
 func decodeSchema(protocol int, raw []byte) (*schema.Resource, error) {
 	var s pb6.Schema
+	newer := false
 	if protocol == 5 {
 		var old pb5.Schema
 		if err := proto.Unmarshal(raw, &old); err != nil {
 			return nil, err
 		}
+		newer = unknown(&old) || newer5(old.Block)
 		s.Version, s.Block = old.Version, block5(old.Block)
-	} else if err := proto.Unmarshal(raw, &s); err != nil {
-		return nil, err
+	} else {
+		if err := proto.Unmarshal(raw, &s); err != nil {
+			return nil, err
+		}
+		newer = unknown(&s) || newer6(s.Block)
 	}
 	b, err := toBlock(s.Block)
 	if err != nil {
@@ -35,7 +40,30 @@ func decodeSchema(protocol int, raw []byte) (*schema.Resource, error) {
 	if err := b.Validate(); err != nil {
 		return nil, err
 	}
-	return &schema.Resource{Version: s.Version, Block: b}, nil
+	return &schema.Resource{Version: s.Version, Block: b, Newer: newer}, nil
+}
+
+// unknown reports whether any of the messages has fields that its type does not define.
+func unknown[M proto.Message](all ...M) bool {
+	return slices.ContainsFunc(all, func(m M) bool { return len(m.ProtoReflect().GetUnknown()) > 0 })
+}
+
+// newer5 reports whether a block has unknown fields, at any depth.
+func newer5(b *pb5.Block) bool {
+	return b != nil && (unknown(b) || unknown(b.Attributes...) || unknown(b.BlockTypes...) ||
+		slices.ContainsFunc(b.BlockTypes, func(n *pb5.NestedBlock) bool { return newer5(n.GetBlock()) }))
+}
+
+// newer6 is newer5 for protocol 6.
+func newer6(b *pb6.Block) bool {
+	return b != nil && (unknown(b) || newerAttributes(b.Attributes) || unknown(b.BlockTypes...) ||
+		slices.ContainsFunc(b.BlockTypes, func(n *pb6.NestedBlock) bool { return newer6(n.GetBlock()) }))
+}
+
+func newerAttributes(all []*pb6.Attribute) bool {
+	return unknown(all...) || slices.ContainsFunc(all, func(a *pb6.Attribute) bool {
+		return a.GetNestedType() != nil && (unknown(a.NestedType) || newerAttributes(a.NestedType.Attributes))
+	})
 }
 
 // block5 converts a block of protocol 5 to protocol 6.

@@ -119,7 +119,8 @@ func objects(in *state.Instance) []addr.DeposedKey {
 	return out
 }
 
-// Taint marks the current object of an instance as tainted, or removes the mark.
+// Taint marks the current object of an instance as tainted, or removes the mark. Removing it also
+// removes the reason for which an apply with deferred objects left the object to be replaced.
 func Taint(s *state.State, a addr.Instance, tainted bool) (*state.State, diag.List) {
 	verb := "tainted"
 	if !tainted {
@@ -135,14 +136,16 @@ func Taint(s *state.State, a addr.Instance, tainted bool) (*state.State, diag.Li
 		}
 		return s, code(CodeMissing, "No such resource instance", "There is no resource instance in the state with the address %s. If the resource configuration has just been added, you must run \"terrace apply\" once to create the corresponding instance(s) before they can be %s.%s", a, verb, Suggest(s, a.String()))
 	}
-	if o.Tainted == tainted {
+	if o.Tainted == tainted && (tainted || o.Replace == "") {
 		if !tainted {
 			return s, code(diag.CodeStateNotTainted, "Resource instance is not tainted", "Resource instance %s is not currently tainted, and so it cannot be untainted.", a)
 		}
 		return s, nil
 	}
 	next := *o
-	next.Tainted = tainted
+	if next.Tainted = tainted; !tainted {
+		next.Replace = ""
+	}
 	d := s.Edit()
 	d.Apply(state.Change{Object: addr.Object{Instance: a}, Provider: p, New: &next})
 	return d.Freeze(), nil

@@ -114,6 +114,7 @@ func Object(t *rapid.T) *state.Object {
 		t.Fatal(err)
 	}
 	o.Tainted = rapid.Bool().Draw(t, "tainted")
+	o.Replace = rapid.SampledFrom([]string{"", "", state.ReplaceRequested, state.ReplaceTriggered}).Draw(t, "replace")
 	o.SchemaVersion = int64(rapid.IntRange(0, 3).Draw(t, "version"))
 	for range rapid.IntRange(0, 2).Draw(t, "sensitive") {
 		o.Sensitive = append(o.Sensitive, cty.GetAttrPath("a").Index(Value(t, 0)))

@@ -16,9 +16,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/workdir"
-
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/release"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli"
 	"github.com/terrace-iac/terrace/internal/cli/run"
@@ -61,7 +60,7 @@ func (p *program) run(ctx context.Context) int {
 	case "list", "cancel", "logs", "prune":
 		err = p.look(ctx, system.Args[1], args)
 	case "version":
-		fmt.Fprintln(system.Stdout, workdir.Version)
+		fmt.Fprintln(system.Stdout, release.Version)
 	default:
 		err = fmt.Errorf("terrace-worker has no command %q", system.Args[1])
 	}
@@ -95,7 +94,7 @@ func (p *program) engine(ctx context.Context, on, place string) (connect.Setting
 	if err != nil {
 		return s, nil, nil, err
 	}
-	s.Queue = sealer.Queue(s.Queue, workdir.Version)
+	s.Queue = sealer.Queue(s.Queue, release.Version)
 	s.Env, s.Log, s.Identity = p.Env, p.Stderr, fmt.Sprintf("%s@%s:%d", p.User(), p.Host(), os.Getpid())
 	c, err := connect.Dial(ctx, s, sealer)
 	return s, c, blobs, err
@@ -191,7 +190,7 @@ func (p *program) worker(ctx context.Context, args []string) error {
 		return err
 	}
 	defer c.Close()
-	queues = blobs.Sealer.Queues(queues, workdir.Version)
+	queues = blobs.Sealer.Queues(queues, release.Version)
 	if w.Dir == "" {
 		home := p.Env.Home()
 		if home == "" {
@@ -219,7 +218,7 @@ func (p *program) worker(ctx context.Context, args []string) error {
 		case <-ended:
 		}
 	}()
-	fmt.Fprintf(p.Stderr, "Worker %s takes turns of runs of version %s from the queue %s of %s, %d at once. The files of runs are in %s.\n", s.Identity, workdir.Version, strings.Join(queues, ", "), s.Address, w.Slots, blobs.Place)
+	fmt.Fprintf(p.Stderr, "Worker %s takes turns of runs of version %s from the queue %s of %s, %d at once. The files of runs are in %s.\n", s.Identity, release.Version, strings.Join(queues, ", "), s.Address, w.Slots, blobs.Place)
 	return worker.Run(working, worker.Options{
 		Client: c, Queues: queues, Memory: w.Memory, Name: s.Identity, Blobs: blobs, Dir: sys.Join(p.Dir, w.Dir), Slots: w.Slots, System: p.serving(), Serve: cli.Serve, Grace: w.Grace, Idle: w.Idle, Log: p.Stderr,
 	})
@@ -272,8 +271,8 @@ func (p *program) follow(ctx context.Context, cancel func(), link *remote.Link, 
 	default:
 		return fmt.Errorf("nothing was asked for")
 	}
-	if at.Version != workdir.Version {
-		return fmt.Errorf("terrace-worker has version %s and the program that started it has %s: install both of one version", workdir.Version, at.Version)
+	if at.Version != release.Version {
+		return fmt.Errorf("terrace-worker has version %s and the program that started it has %s: install both of one version", release.Version, at.Version)
 	}
 	s, c, blobs, err := p.engine(ctx, at.On, at.Blobs)
 	if err != nil {
@@ -325,7 +324,7 @@ func (p *program) follower(s connect.Settings, c client.Client, blobs *remote.Bl
 
 // options returns the options of runs from the environment.
 func (p *program) options() (follow.Options, error) {
-	o := follow.Options{Version: workdir.Version}
+	o := follow.Options{Version: release.Version}
 	if text := p.Env.Get(heartbeatVariable); text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < time.Second {

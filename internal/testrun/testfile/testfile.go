@@ -31,6 +31,14 @@ type File struct {
 	Parallel  bool // runs are parallel by default
 	// SkipCleanup keeps the objects of all runs, unless a run overrides it.
 	SkipCleanup bool
+	// NotInOpenTofu contains the blocks and arguments that OpenTofu rejects.
+	NotInOpenTofu []Part
+}
+
+// A Part is a part of a test file.
+type Part struct {
+	At   source.Range
+	What string // a noun phrase, such as "a variable block in a test file"
 }
 
 // Variables contains expressions by the name of the variable.
@@ -216,6 +224,7 @@ func Parse(name string, text []byte, set *source.Set) (*File, diag.List) {
 		case "variables":
 			out.Variables = p.variables(b.Body)
 		case "variable":
+			p.notInOpenTofu = append(p.notInOpenTofu, Part{b.DefRange, "a variable block in a test file"})
 			v, ds := config.DecodeVariable(b, layer)
 			p.ds = append(p.ds, ds...)
 			if have := out.Declared[v.Name]; have != nil {
@@ -224,6 +233,7 @@ func Parse(name string, text []byte, set *source.Set) (*File, diag.List) {
 			}
 			out.Declared[v.Name] = v
 		case "test":
+			p.notInOpenTofu = append(p.notInOpenTofu, Part{b.DefRange, "a test block"})
 			c := p.content(b.Body, testSchema)
 			if v := p.flag(c, "parallel"); v != nil {
 				out.Parallel = *v
@@ -243,6 +253,7 @@ func Parse(name string, text []byte, set *source.Set) (*File, diag.List) {
 		}
 	}
 	p.backends(out.Runs)
+	out.NotInOpenTofu = p.notInOpenTofu
 	return out, p.ds.Sort()
 }
 
@@ -294,6 +305,15 @@ func (m *Mock) Add(o *Mock) {
 type parser struct {
 	layer *source.Layer
 	ds    diag.List
+	// notInOpenTofu contains the parts that OpenTofu rejects.
+	notInOpenTofu []Part
+}
+
+// onlyHere records an argument of Terraform, if the block contains it.
+func (p *parser) onlyHere(c *hcl.BodyContent, name, of string) {
+	if a := c.Attributes[name]; a != nil {
+		p.notInOpenTofu = append(p.notInOpenTofu, Part{a.Range, "the argument " + name + " of " + of})
+	}
 }
 
 func (p *parser) errorf(code string, at source.Range, summary, detail string, args ...any) {
@@ -552,6 +572,9 @@ func (p *parser) run(b *hcl.Block) *Run {
 		p.errorf(diag.CodeTestFile, b.LabelRanges[0], "Invalid run block name", "The name of a run block must start with a letter or underscore and may contain only letters, digits, underscores, and dashes.")
 	}
 	r.Command = Command(p.keyword(c, "command", "apply or plan.", "apply", "plan"))
+	for _, name := range []string{"parallel", "state_key", "skip_cleanup"} {
+		p.onlyHere(c, name, "a run")
+	}
 	r.Parallel, r.SkipCleanup = p.flag(c, "parallel"), p.flag(c, "skip_cleanup")
 	r.StateKey, _ = p.text(c, "state_key")
 	r.Expected = p.references(c.Attributes["expect_failures"])
@@ -581,6 +604,7 @@ func (p *parser) run(b *hcl.Block) *Run {
 			p.planOptions(r, b)
 		case "backend":
 			r.Backend = &Backend{Type: b.Labels[0], Body: b.Body, At: b.DefRange}
+			p.notInOpenTofu = append(p.notInOpenTofu, Part{b.DefRange, "the backend of a run"})
 		default:
 			r.Overrides = p.override(r.Overrides, b)
 		}

@@ -209,7 +209,7 @@ func (i *initializer) run(ctx context.Context) diag.List {
 		}
 		ds = append(ds, more...)
 	}
-	i.tests, more = testrun.Load(i.c.OnDisk(), i.o.Tests, i.c.Set)
+	i.tests, more = testrun.Load(i.c.OnDisk(), i.o.Tests, i.c.Set, root)
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}

@@ -6,13 +6,13 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/base/release"
 )
 
 func main() {
 	switch os.Args[1] {
 	case "version":
-		os.Stdout.WriteString("Terrace v" + workdir.Version + " (test)\n")
+		os.Stdout.WriteString("Terrace v" + release.Version + " (test)\n")
 	case "completion":
 		os.Stdout.WriteString("completion for " + os.Args[2] + "\n")
 	case "man":
