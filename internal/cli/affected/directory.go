@@ -51,7 +51,7 @@ func compareLibrary(ctx context.Context, c *command.Call, o *options, pair *revi
 			return nil
 		})
 		if err != nil {
-			return diag.Errorf(diag.CodeFilesRead, nil, "Failed to look for modules", "The directory cannot be read: %s.", diag.Reason(err))
+			return diag.Errorf(diag.CodeFilesRead, nil, "Failed to look for files", "The directory cannot be read: %s.", diag.Reason(err))
 		}
 	}
 	var ds diag.List
