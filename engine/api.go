@@ -10,6 +10,7 @@ package engine
 import (
 	"context"
 	"io"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -65,6 +66,11 @@ type Options struct {
 	// of installed modules. It must be safe for concurrent use and return the current contents.
 	// nil reads from disk each time.
 	ReadFile func(path string) ([]byte, error)
+	// Stat, ReadDir and Readlink are like the functions of package os, which nil means. They must be
+	// safe for concurrent use. Functions such as fileset use them.
+	Stat     func(path string) (fs.FileInfo, error)
+	ReadDir  func(path string) ([]fs.DirEntry, error)
+	Readlink func(path string) (string, error)
 
 	// Sources, if not nil, provides the configuration files in place of Dir and Overlay.
 	// Engines that share it read and parse each file once. They must also share Set.

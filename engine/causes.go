@@ -47,6 +47,39 @@ func (e *Engine) AddCauses(ctx context.Context, p *plan.Plan, o ExplainOptions) 
 	}
 }
 
+// AddOrigins sets the origins of all values of the objects and outputs of a plan, in the way of
+// AddCauses.
+func (e *Engine) AddOrigins(ctx context.Context, p *plan.Plan, o ExplainOptions) {
+	x, t, ds := e.explainer(ctx, o)
+	if ds.HasErrors() { // as planning reported
+		return
+	}
+	ends := x.Ends(t)
+	origins := func(name string, before, after cty.Value, forced func(cty.Path) bool) (out []plan.Cause) {
+		for _, part := range allParts(before, after) {
+			end, more := ends.Of(name + value.PathString(part.path))
+			if more.HasErrors() || ctx.Err() != nil {
+				continue
+			}
+			if at, ok := setAt(end, part.changedPart); ok && !(at.File == "" && part.removed) {
+				at.Forces, at.Kept = forced(part.path), part.kept
+				out = append(out, at)
+			}
+		}
+		return out
+	}
+	for _, c := range p.Changes {
+		if c.Deposed == "" && c.After != cty.NilVal && !c.After.IsNull() {
+			c.Origins = origins(c.Addr.String(), c.Before, c.After, func(path cty.Path) bool { return forces(c, path) })
+		}
+	}
+	for _, o := range p.Outputs {
+		if o.After != cty.NilVal && !o.After.IsNull() {
+			o.Origins = origins("output."+o.Name, o.Before, o.After, func(cty.Path) bool { return false })
+		}
+	}
+}
+
 // forces reports whether a part of an object forces its replacement.
 func forces(c *plan.Change, path cty.Path) bool {
 	if c.Op != plan.DeleteThenCreate && c.Op != plan.CreateThenDelete && c.Op != plan.ForgetThenCreate {
@@ -127,5 +160,39 @@ func changedParts(before, after cty.Value) (out []changedPart) {
 		}
 	}
 	compare(nil, before, after, true)
+	return out
+}
+
+// A valuePart is a value of an object that has no parts, or whose parts have no origins of their own.
+type valuePart struct {
+	changedPart
+	kept bool // equal to the value before
+}
+
+// allParts returns the values of an object, sorted by path: those in attributes, maps, lists and nested
+// blocks. A set is one value.
+func allParts(before, after cty.Value) (out []valuePart) {
+	var walk func(path cty.Path, b, a cty.Value)
+	walk = func(path cty.Path, b, a cty.Value) {
+		ty := a.Type()
+		if a.IsKnown() && !a.IsNull() && (ty.IsObjectType() || ty.IsMapType() || ty.IsListType() || ty.IsTupleType()) && a.LengthInt() > 0 {
+			for it := a.ElementIterator(); it.Next(); {
+				k, v := it.Element()
+				old, step := cty.NilVal, cty.PathStep(cty.IndexStep{Key: k})
+				if ty.IsObjectType() {
+					step = cty.GetAttrStep{Name: k.AsString()}
+				}
+				if b != cty.NilVal {
+					if x, err := step.Apply(b); err == nil {
+						old = x
+					}
+				}
+				walk(append(path[:len(path):len(path)], step), old, v)
+			}
+			return
+		}
+		out = append(out, valuePart{changedPart{path, a.IsKnown(), a.IsKnown() && a.IsNull()}, b != cty.NilVal && b.RawEquals(a)})
+	}
+	walk(nil, before, after)
 	return out
 }

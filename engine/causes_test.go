@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // checkCauses compares every cause of a plan with the last step that Explain gives for the value.
@@ -23,26 +24,71 @@ func checkCauses(t *testing.T, e *engine.Engine, p *plan.Plan, o engine.ExplainO
 	e.AddCauses(t.Context(), p, o)
 	n := 0
 	for _, c := range p.Changes {
-		for _, x := range c.Causes {
-			if len(x.Path) == 0 { // it is replaced because it is tainted, or by request
-				continue
-			}
-			n++
-			address := c.Addr.String() + value.PathString(x.Path)
-			full, ds := e.Explain(t.Context(), address, o)
-			if ds.HasErrors() || len(full.Steps) == 0 {
-				t.Errorf("%s has the cause %s:%d, but no explanation: %v", address, x.File, x.Line, ds)
-				continue
-			}
-			switch last := full.Steps[len(full.Steps)-1]; {
-			case x.File == "":
-				// a flag or a variable of the environment has no file either
-				if last.Kind != explanation.Provider && last.Kind != explanation.NotSet && (last.At == nil || last.At.File != "") {
-					t.Errorf("%s is not from the configuration, but explain ends in %+v", address, last)
+		n += checkEnds(t, e, c.Addr.String(), c.Causes, o)
+	}
+	return n
+}
+
+// checkOrigins is like checkCauses for the origins of all values of resources and outputs.
+func checkOrigins(t *testing.T, e *engine.Engine, p *plan.Plan, o engine.ExplainOptions) int {
+	t.Helper()
+	e.AddOrigins(t.Context(), p, o)
+	n := 0
+	check := func(name string, after cty.Value, all []plan.Cause) {
+		n += checkEnds(t, e, name, all, o)
+		have := map[string]bool{}
+		for _, x := range all {
+			have[value.PathString(x.Path)] = true
+		}
+		if after == cty.NilVal || after.IsNull() {
+			return
+		}
+		err := cty.Walk(after, func(path cty.Path, v cty.Value) (bool, error) {
+			if v.IsKnown() && !v.IsNull() && v.Type().IsPrimitiveType() && !have[value.PathString(path)] {
+				if full, ds := e.Explain(t.Context(), name+value.PathString(path), o); !ds.HasErrors() && len(full.Steps) > 0 && full.Steps[len(full.Steps)-1].At != nil {
+					t.Errorf("%s%s has no origin, and explain ends in %+v", name, value.PathString(path), full.Steps[len(full.Steps)-1].At)
 				}
-			case last.At == nil || last.At.File != x.File || last.At.Line != x.Line:
-				t.Errorf("%s has the cause %s:%d, but explain ends in %+v", address, x.File, x.Line, last.At)
 			}
+			return !v.Type().IsSetType(), nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for _, c := range p.Changes {
+		if c.Deposed == "" {
+			check(c.Addr.String(), c.After, c.Origins)
+		}
+	}
+	for _, x := range p.Outputs {
+		check("output."+x.Name, x.After, x.Origins)
+	}
+	return n
+}
+
+// checkEnds compares causes of an object with the last steps that Explain gives for the values. It
+// returns the number of causes.
+func checkEnds(t *testing.T, e *engine.Engine, name string, all []plan.Cause, o engine.ExplainOptions) (n int) {
+	t.Helper()
+	for _, x := range all {
+		if len(x.Path) == 0 && x.File == "" { // it is replaced because it is tainted, or by request
+			continue
+		}
+		n++
+		address := name + value.PathString(x.Path)
+		full, ds := e.Explain(t.Context(), address, o)
+		if ds.HasErrors() || len(full.Steps) == 0 {
+			t.Errorf("%s has the cause %s:%d, but no explanation: %v", address, x.File, x.Line, ds)
+			continue
+		}
+		switch last := full.Steps[len(full.Steps)-1]; {
+		case x.File == "":
+			// a flag or a variable of the environment has no file either
+			if last.Kind != explanation.Provider && last.Kind != explanation.NotSet && (last.At == nil || last.At.File != "") {
+				t.Errorf("%s is not from the configuration, but explain ends in %+v", address, last)
+			}
+		case last.At == nil || last.At.File != x.File || last.At.Line != x.Line:
+			t.Errorf("%s has the cause %s:%d, but explain ends in %+v", address, x.File, x.Line, last.At)
 		}
 	}
 	return n
@@ -50,7 +96,7 @@ func checkCauses(t *testing.T, e *engine.Engine, p *plan.Plan, o engine.ExplainO
 
 // Every cause in the plans of random configurations equals the answer of explain.
 func TestCausesEqualExplain(t *testing.T) {
-	n, replaced, outside := 0, 0, 0
+	n, origins, replaced, outside := 0, 0, 0, 0
 	for seed := range int64(60) {
 		c := randconfig.Make(seed)
 		dir := t.TempDir()
@@ -91,6 +137,7 @@ func TestCausesEqualExplain(t *testing.T) {
 			p, ds := e.Plan(t.Context(), st, o)
 			if p != nil && !ds.HasErrors() {
 				n += checkCauses(t, e, p, engine.ExplainOptions{Variables: o.Variables, State: p.Prior})
+				origins += checkOrigins(t, e, p, engine.ExplainOptions{Variables: o.Variables, State: p.Prior})
 				for _, c := range p.Changes {
 					for _, x := range c.Causes {
 						if x.Forces {
@@ -107,8 +154,8 @@ func TestCausesEqualExplain(t *testing.T) {
 			e.Close()
 		}
 	}
-	t.Logf("%d causes, %d that force a replacement, %d not from the configuration", n, replaced, outside)
-	if n < 200 || outside == 0 {
+	t.Logf("%d causes, %d that force a replacement, %d not from the configuration; %d origins", n, replaced, outside, origins)
+	if n < 200 || origins < n || outside == 0 {
 		t.Error("too few causes")
 	}
 }

@@ -144,7 +144,7 @@ func (e *Engine) moduleOptions(ctx context.Context, manifest map[string]module.I
 		Manifest:  manifest,
 		Workspace: e.o.Workspace,
 		Canonical: fetch.Canonical,
-		Links:     func(dir string) string { return module.ResolveLinks(e.dir, dir) },
+		Links:     func(dir string) string { return module.ResolveLinks(e.o.Readlink, e.dir, dir) },
 		KeyPrefix: e.o.Root.Key,
 		Change:    e.o.Root.Change,
 		Functions: func() map[string]function.Function { return e.functions(time.Time{}, true) },

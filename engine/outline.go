@@ -78,9 +78,33 @@ func (x *Outlined) Collect() { x.Outline = x.evaluation.Outline() }
 // configuration move, and of those that move because count was added to their block or removed from
 // it. The result includes the placeholders of module instances; see outline.Object.Instance.
 func (e *Engine) MovedFrom(x, other *Outlined) map[addr.Instance]addr.Instance {
+	// An object that represents an unknown number of instances has no key. It gets one here, so that it
+	// does not move as an instance without count does.
+	some := map[addr.ModuleInstance]bool{}
+	for _, o := range other.Objects {
+		if o.Kind == outline.Call && o.Some {
+			some[o.Instance.Module] = true
+		}
+	}
+	keyed := func(a addr.Instance, all bool) addr.Instance {
+		at := addr.ModuleInstance("")
+		steps := a.Module.Steps()
+		for i, step := range steps {
+			if at = at.Child(step.Name, step.Key); some[at] {
+				steps[i].Key = addr.Str(anyKey)
+			}
+		}
+		if len(steps) > 0 {
+			a.Module = addr.ModuleFromSteps(steps)
+		}
+		if all {
+			a.Key = addr.Str(anyKey)
+		}
+		return a
+	}
 	d, seen := state.New().Edit(), map[addr.Instance]bool{}
-	add := func(a addr.Instance) {
-		if !seen[a] {
+	add := func(a addr.Instance, all bool) {
+		if a = keyed(a, all); !seen[a] {
 			seen[a] = true
 			d.Apply(state.Change{Object: addr.Object{Instance: a}, New: &state.Object{JSON: []byte("{}")}})
 		}
@@ -89,9 +113,9 @@ func (e *Engine) MovedFrom(x, other *Outlined) map[addr.Instance]addr.Instance {
 		if o.Kind != outline.Resource && o.Kind != outline.Call {
 			continue
 		}
-		add(o.Instance)
+		add(o.Instance, o.Some && o.Kind == outline.Resource)
 		for m := o.Instance.Module; m != ""; m, _, _ = m.Parent() {
-			add(outliner.ModuleInstance(m))
+			add(outliner.ModuleInstance(m), false)
 		}
 	}
 	if len(seen) == 0 {
@@ -103,9 +127,29 @@ func (e *Engine) MovedFrom(x, other *Outlined) map[addr.Instance]addr.Instance {
 	}
 	out := make(map[addr.Instance]addr.Instance, len(moved.From))
 	for now, was := range moved.From {
-		out[was] = now
+		out[withoutAnyKey(was)] = withoutAnyKey(now)
 	}
 	return out
+}
+
+// anyKey is the key of an object that represents all instances.
+const anyKey = "<any>"
+
+// withoutAnyKey returns an address without the keys of objects that represent all instances.
+func withoutAnyKey(a addr.Instance) addr.Instance {
+	steps := a.Module.Steps()
+	for i, step := range steps {
+		if step.Key == addr.Str(anyKey) {
+			steps[i].Key = addr.Key{}
+		}
+	}
+	if len(steps) > 0 {
+		a.Module = addr.ModuleFromSteps(steps)
+	}
+	if a.Key == addr.Str(anyKey) {
+		a.Key = addr.Key{}
+	}
+	return a
 }
 
 // Explain explains the value at ADDRESS[.PATH]. It never contains sensitive values.

@@ -45,7 +45,7 @@ func (e *Engine) functions(planTime time.Time, pure bool) map[string]function.Fu
 
 // files returns the configuration of functions that read files. Explanations use it, too.
 func (e *Engine) files() funcs.Config {
-	c := funcs.Config{BaseDir: e.dir, ReadFile: e.o.ReadFile}
+	c := funcs.Config{BaseDir: e.dir, ReadFile: e.o.ReadFile, Stat: e.o.Stat, ReadDir: e.o.ReadDir}
 	if files := e.folder(); files != nil {
 		c.Folder, c.OnDisk = unmade{files}, e.o.FilesOnDisk
 		if a, ok := files.(config.Above); ok {

@@ -45,7 +45,7 @@ func Compare(before, after *Outline) []Difference {
 	some := func(all map[string]*Object) map[string]*Object {
 		found := map[string]*Object{}
 		for _, o := range all {
-			if o.Some {
+			if o.Some && o.Kind == Resource {
 				found[o.Of] = o
 			}
 		}

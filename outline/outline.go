@@ -38,10 +38,12 @@ type Object struct {
 	// of a placeholder that moves as the called module does.
 	Instance addr.Instance
 	Repeat   string // the argument that repeats the block of a resource: count, for_each or ""
-	Some     bool   // it represents all instances, because their number is unknown
-	At       source.Range
-	Parts    []Part   // sorted by path
-	Why      []string // why parts of it are unknown, sorted
+	// Some means that the object represents all instances of a resource, because their number is
+	// unknown. For a module call, it represents all instances of the called module.
+	Some  bool
+	At    source.Range
+	Parts []Part   // sorted by path
+	Why   []string // why parts of it are unknown, sorted
 }
 
 // A Part is one argument of an object, an element of an argument, or a nested block.

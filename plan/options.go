@@ -43,6 +43,8 @@ type Options struct {
 	DeferInputs bool
 	// Causes adds to each change the places that set its new values; see Change.Causes.
 	Causes bool
+	// AllOrigins also adds the places that set the other values; see Change.Origins.
+	AllOrigins bool
 	// Was contains the texts that places had in another revision, by FILE:LINE; see Cause.Was.
 	Was map[string]string `json:"-"`
 	// Accept is the list of accepted drift, which Plan.Drift does not contain.

@@ -89,6 +89,9 @@ type Change struct {
 	// Causes are the places that set the new values, sorted by path. They are computed only if
 	// Options.Causes is set, and plan files do not contain them.
 	Causes []Cause
+	// Origins are the places that set all values of the new object, changed or not, sorted by path. They
+	// are computed only if Options.AllOrigins is set, and plan files do not contain them.
+	Origins []Cause
 
 	Import         *Import // nil if the object is not imported
 	BeforeIdentity cty.Value
@@ -107,6 +110,7 @@ type Cause struct {
 	Was     string // the text at the place in another revision, if the cause is a difference from it; else ""
 	Removed bool   // no file sets the value, and the new value is null
 	Forces  bool   // the change of the value forces the replacement of the object
+	Kept    bool   // the value does not change
 }
 
 // TriggersPath returns the path of the argument replace_triggered_by, which is that of the cause if it
@@ -145,9 +149,10 @@ type OutputChange struct {
 	Op              Op // NoOp, Create, Update or Delete
 	Before, After   cty.Value
 	BeforeSensitive bool
-	AfterSensitive  bool   // the output is declared sensitive
-	Left            bool   // the plan does not cover the output, which keeps its value in state
-	Deprecated      string // deprecation message; "" if the output is not deprecated
+	AfterSensitive  bool    // the output is declared sensitive
+	Origins         []Cause // like Change.Origins
+	Left            bool    // the plan does not cover the output, which keeps its value in state
+	Deprecated      string  // deprecation message; "" if the output is not deprecated
 }
 
 // Kind is the kind of an action.

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
 
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
@@ -34,9 +35,11 @@ type Env struct {
 	// used.
 	Do func(*http.Request) (*http.Response, error)
 
-	// ReadFile and Stat access the file system. nil means the functions of package os.
-	ReadFile func(path string) ([]byte, error)
-	Stat     func(path string) (fs.FileInfo, error)
+	// These functions read the file system. nil means those of packages os and path/filepath.
+	ReadFile     func(path string) ([]byte, error)
+	Stat         func(path string) (fs.FileInfo, error)
+	ReadDir      func(path string) ([]fs.DirEntry, error)
+	EvalSymlinks func(path string) (string, error)
 
 	// Parses shares parsed files with other loaders. nil shares none.
 	Parses *syntax.Parses
@@ -90,11 +93,19 @@ func (e *Env) readFile(path string) ([]byte, error) {
 	return readfile.Whole(path)
 }
 
-func (e *Env) stat(path string) (fs.FileInfo, error) {
-	if e.Stat != nil {
-		return e.Stat(path)
+// tree returns the functions that read the file system.
+func (e *Env) tree() functions.Tree {
+	out := functions.Tree{ReadFile: e.readFile, Stat: e.Stat, ReadDir: e.ReadDir, EvalSymlinks: e.EvalSymlinks}
+	if out.Stat == nil {
+		out.Stat = os.Stat
 	}
-	return os.Stat(path)
+	if out.ReadDir == nil {
+		out.ReadDir = os.ReadDir
+	}
+	if out.EvalSymlinks == nil {
+		out.EvalSymlinks = filepath.EvalSymlinks
+	}
+	return out
 }
 
 func (e *Env) configName() string {

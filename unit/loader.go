@@ -68,7 +68,7 @@ func NewLoader(env Env) *Loader {
 		l.env.Redactor = &diag.Redactor{}
 	}
 	l.env.Redactor.Publish(l.env.WorkingDir)
-	l.disk = functions.NewFiles(l.env.stat)
+	l.disk = functions.NewFiles(l.env.tree())
 	l.library = &functions.Library{
 		Machine: env.Machine, Request: env.Request, Files: l.disk, ReadFile: l.env.readFile, Answers: &functions.Answers{},
 		ConfigName: env.configName(), Checking: env.Checking, UnitEnviron: env.UnitEnviron, Echo: env.Echo, Do: env.Do,
@@ -283,7 +283,7 @@ func (l *Loader) unitFile(dir string) string {
 
 // table returns the functions that do not depend on a unit.
 func (l *Loader) table(dir string) map[string]function.Function {
-	return funcs.Table(funcs.Config{BaseDir: dir, Home: l.env.Machine.Home, Now: l.env.Machine.Now, ReadFile: l.env.ReadFile, Comparing: l.env.Checking})
+	return funcs.Table(funcs.Config{BaseDir: dir, Home: l.env.Machine.Home, Now: l.env.Machine.Now, ReadFile: l.env.ReadFile, Stat: l.env.Stat, ReadDir: l.env.ReadDir, Comparing: l.env.Checking})
 }
 
 // functions returns the evaluation context with the functions of the configuration language

@@ -117,6 +117,46 @@ func TestFiltersTravel(t *testing.T) {
 	k.expect("tree/live", []string{"[a] no changes"}, "plan", "--filter", "[HEAD~1]")
 }
 
+// The places that set new values, with the texts of a commit, the filter by values, and rules work with a
+// worker that has no repository.
+func TestReviewTravels(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("SKIP: there is no git")
+	}
+	k := newTravelers(t)
+	k.work()
+	k.write(map[string]string{"estate/modules/m/main.tf": commitModule, "estate/.gitignore": ".terragrunt-cache\n"})
+	for _, name := range []string{"a", "b"} {
+		k.unit(name, "one")
+	}
+	k.git("init", "-q")
+	k.git("add", ".")
+	k.git("commit", "-qm", "one")
+	k.expect("estate/live", nil, "apply")
+	k.unit("a", "two")
+	k.expect("estate/live", []string{"[a] plan: 0 to add, 1 to change, 0 to destroy", "[b] no changes"}, "plan")
+	k.expect("estate/live", []string{"[a] plan: 0 to add, 1 to change, 0 to destroy", "# a/terragrunt.hcl:", " was "}, "plan", "-since=HEAD")
+	for _, flags := range [][]string{{"--affected", "HEAD"}, {"--filter", "affected=HEAD"}} {
+		out, err := k.on("estate/live", append([]string{"plan"}, flags...)...)
+		if err != nil || !strings.Contains(out, "[a] plan: 0 to add, 1 to change") || strings.Contains(out, "[b]") {
+			t.Errorf("%v: %v\n%s", flags, err, out)
+		}
+	}
+	k.expect("estate/live", nil, "plan", "-all-origins", "-out", filepath.Join(k.dir, "estate.plan"))
+	show := k.command("show", "-json", filepath.Join(k.dir, "estate.plan"))
+	show.Dir = filepath.Join(k.dir, "estate/live")
+	if out, err := show.CombinedOutput(); err != nil || !strings.Contains(string(out), `"file":"a/terragrunt.hcl"`) || !strings.Contains(string(out), `"file":"b/terragrunt.hcl"`) {
+		t.Errorf("the origins of all values: %v\n%s", err, out)
+	}
+	k.write(map[string]string{"estate/main.rules.hcl": "rule \"two\" {\n  resource = \"terraform_data\"\n  enforce {\n    condition     = attrs.input != \"two\"\n    error_message = \"The input is ${attrs.input}.\"\n  }\n}\n"})
+	for _, command := range []string{"plan", "apply"} {
+		out, err := k.on("estate/live", command)
+		if text := strings.Join(strings.Fields(strings.ReplaceAll(out, "│", "")), " "); err == nil || !strings.Contains(text, "Rule failed") || !strings.Contains(text, "The input is two.") || strings.Contains(text, "changed 1 object") {
+			t.Errorf("%s with a rule that fails: %v\n%s", command, err, out)
+		}
+	}
+}
+
 // Without a repository, the files below the command's directory are sent. Other files that
 // units need are reported before anything runs, with their source ranges.
 func TestFilesBeyond(t *testing.T) {

@@ -13,6 +13,7 @@ package estate
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -176,15 +177,21 @@ func (o *Options) UnitEnv(root string) unit.Env {
 	}
 	files := o.Host.Files()
 	env := unit.Env{WorkingDir: root, Machine: machine, Request: o.Request, Checking: o.Checking, ConfigName: o.Discovery.ConfigName, ReadFile: files.Whole, Redactor: o.Redactor, Parses: o.Parses}
-	if u := o.Discovery.Overlay; u != nil {
-		env.ReadFile, env.Stat = func(path string) ([]byte, error) { return u.ReadFile(files, path) }, u.Stat
+	u := o.Discovery.Overlay
+	if files.Fixed() || u != nil {
+		env.Stat, env.ReadDir, env.EvalSymlinks = files.Stat, files.ReadDir, files.EvalSymlinks
+	}
+	if u != nil {
+		env.ReadFile = func(path string) ([]byte, error) { return u.ReadFile(files, path) }
+		env.Stat = func(path string) (fs.FileInfo, error) { return u.Stat(files, path) }
+		env.ReadDir = func(path string) ([]fs.DirEntry, error) { return u.ReadDir(files, path) }
 	}
 	return env
 }
 
 // stacks returns the settings for generating stacks below the root.
 func (o *Options) stacks() stacks.Settings {
-	return stacks.Settings{Env: o.UnitEnv(o.Discovery.Root), SourceMap: o.Sources.Map, Fetch: o.Sources.Fetch, Whole: o.Discovery.Whole, Generated: o.Discovery.Generated, Empty: o.Discovery.Empty, Overlay: o.Discovery.Overlay}
+	return stacks.Settings{Env: o.UnitEnv(o.Discovery.Root), SourceMap: o.Sources.Map, Fetch: o.Sources.Fetch, Whole: o.Discovery.Whole, Generated: o.Discovery.Generated, Empty: o.Discovery.Empty, Overlay: o.Discovery.Overlay, Files: o.Host.Files()}
 }
 
 func (o *Options) git() git.Repo {

@@ -374,6 +374,9 @@ var readsFiles = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 func (e *Estate) openAlone(ctx context.Context, t *demand.Task, u *discovery.Unit, in *unit.Unit, show func(path string) string, other map[string]engine.InputValue) (m *workcopy.Module, _ *engine.Engine, explain engine.ExplainOptions, _ diag.List) {
 	m = e.dirs.Module(e.static.Task(ctx), u.In(e.static))
 	o := engine.Options{Dir: u.Dir, Set: &source.Set{}, Sources: &engine.Sources{FS: nothing{}}, Now: e.o.Machine.Now, ReadFile: e.o.Host.Files().Whole}
+	if files := e.o.Host.Files(); files.Fixed() {
+		o.Stat, o.ReadDir, o.Readlink = files.Stat, files.ReadDir, files.Readlink
+	}
 	if m.Dir != nil && m.Root != nil {
 		o.Dir, o.Set, o.Sources, o.Files, o.FilesOnDisk = m.Dir.Path, m.Dir.Parsed.Set, &m.Dir.Parsed.Sources, m.Dir.Files, !m.Whole
 	}

@@ -1,6 +1,7 @@
 package workdir
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"slices"
@@ -11,7 +12,6 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/base/atomicfile"
 	"github.com/terrace-iac/terrace/internal/base/inside"
-	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 	"github.com/terrace-iac/terrace/source"
 )
@@ -21,8 +21,15 @@ func (c *Directory) OnDisk() config.FS { return onDisk{c} }
 
 type onDisk struct{ c *Directory }
 
-func (f onDisk) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(f.c.Path(name)) }
-func (f onDisk) ReadFile(name string) ([]byte, error)       { return readfile.Whole(f.c.Path(name)) }
+func (f onDisk) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := f.c.Files.ReadDir(f.c.Path(name))
+	if f.c.Files.Fixed() && f.c.Path(name) == f.c.Dir && errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // a revision without the directory has no configuration
+	}
+	return entries, err
+}
+
+func (f onDisk) ReadFile(name string) ([]byte, error) { return f.c.Files.ReadFile(f.c.Path(name)) }
 
 // NewSources returns the files on disk as they are now, for steps that share the loaded files.
 func (c *Directory) NewSources() *engine.Sources { return &engine.Sources{FS: c.OnDisk()} }

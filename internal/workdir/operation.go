@@ -94,8 +94,8 @@ func (o *Operation) Plan(ctx context.Context, po engine.PlanOptions) (*plan.Plan
 	p, more := o.Engine.Plan(ctx, Translate(o.Engine, o.Env, from), po)
 	if p != nil {
 		p.Transfers = transfers
-		if po.Causes {
-			o.addCauses(ctx, p, po.Was)
+		if po.Causes || po.AllOrigins {
+			o.addCauses(ctx, p, po.Options)
 		}
 	}
 	if ds = append(ds, more...); !ds.HasErrors() {
@@ -104,20 +104,29 @@ func (o *Operation) Plan(ctx context.Context, po engine.PlanOptions) (*plan.Plan
 	return p, ds
 }
 
-// addCauses adds the causes to the changes of a plan, with the texts that their places had in
-// another revision.
-func (o *Operation) addCauses(ctx context.Context, p *plan.Plan, was map[string]string) {
+// addCauses adds the causes and the origins to a plan as the options request, with the texts that their
+// places had in another revision.
+func (o *Operation) addCauses(ctx context.Context, p *plan.Plan, po plan.Options) {
 	given := engine.ExplainOptions{Variables: o.Values, State: p.Prior}
 	if o.Unit != nil {
 		o.Unit.Explain(&given)
 	}
-	o.Engine.AddCauses(ctx, p, given)
+	if po.Causes {
+		o.Engine.AddCauses(ctx, p, given)
+	}
+	if po.AllOrigins {
+		o.Engine.AddOrigins(ctx, p, given)
+	}
+	was := po.Was
 	if len(was) == 0 {
 		return
 	}
 	for _, c := range p.Changes {
 		for i, x := range c.Causes {
 			c.Causes[i].Was = was[fmt.Sprintf("%s:%d", x.File, x.Line)]
+		}
+		for i, x := range c.Origins {
+			c.Origins[i].Was = was[fmt.Sprintf("%s:%d", x.File, x.Line)]
 		}
 	}
 }

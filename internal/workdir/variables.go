@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -176,7 +175,7 @@ func (c *collector) automatic() []string {
 	if c.Dir == "" {
 		return nil
 	}
-	list := os.ReadDir
+	list := c.Read.ReadDir
 	dir := c.Dir
 	if c.FS != nil {
 		list, dir = c.FS.ReadDir, cmp.Or(c.Under, ".")

@@ -215,6 +215,9 @@ func (f *Directory) Engine(plugins *Plugins, encrypted Encrypted) engine.Options
 		Dir: f.Dir, LaunchDir: f.Launch, DataDir: f.DataDir(), Environ: f.Env, Now: f.Now, Stderr: f.Stderr, ReadFile: f.Files.Whole,
 		Services: f.Services(encrypted),
 	}
+	if f.Files.Fixed() {
+		out.Stat, out.ReadDir, out.Readlink = f.Files.Stat, f.Files.ReadDir, f.Files.Readlink
+	}
 	if plugins != nil {
 		out.Providers = plugins
 	}

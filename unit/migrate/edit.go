@@ -3,6 +3,7 @@ package migrate
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -74,6 +75,13 @@ func (d *document) result() []byte {
 		return hclwrite.Format(out.Bytes())
 	}
 	return out.Bytes()
+}
+
+// usesOwnFunctions reports whether the edits add calls of functions that Terragrunt lacks.
+func (d *document) usesOwnFunctions() bool {
+	return slices.ContainsFunc(d.edits, func(e edit) bool {
+		return slices.ContainsFunc([]string{"find_in_parent_folders_from_importing_config", "path_relative_to_import", "path_relative_from_import", "relpath("}, func(name string) bool { return strings.Contains(e.text, name) })
+	})
 }
 
 // blocks returns the blocks of a type at the top.

@@ -176,6 +176,9 @@ func (w *includeStep) editParent(path string, both bool, texts map[string][]byte
 		reasons = []reason{{path, source.Range{}, diag.Reason(err)}}
 	} else {
 		reasons = rewriteParent(d, both, w.labels(path))
+		if other := w.portableFor(path); other != "" && len(reasons) == 0 && d.usesOwnFunctions() {
+			reasons = []reason{{path, source.Range{}, fmt.Sprintf("%s includes it and stays as it is, and Terragrunt lacks functions that the file would then call", other)}}
+		}
 	}
 	if len(reasons) == 0 {
 		texts[path] = d.result()
@@ -187,6 +190,20 @@ func (w *includeStep) editParent(path string, both bool, texts map[string][]byte
 	for _, i := range users {
 		w.keep(i, reason{w.m.units[i], source.Range{}, fmt.Sprintf("it includes %s, which stays as it is: %s", path, reasons[0].text)})
 	}
+}
+
+// portableFor returns the path of a unit that includes a file and is not requested, if the file must be
+// valid for Terragrunt. "" means that there is none.
+func (w *includeStep) portableFor(path string) string {
+	if !w.m.portable {
+		return ""
+	}
+	for _, i := range w.children {
+		if b := w.m.before[i]; !w.m.asked[b.path] && slices.ContainsFunc(b.includes, func(in unit.Imported) bool { return in.Path == path }) {
+			return b.path
+		}
+	}
+	return ""
 }
 
 // labels returns the distinct labels by which units include a file.

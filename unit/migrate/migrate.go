@@ -106,9 +106,13 @@ func Imports(ctx context.Context, env unit.Env, units, others []string) (*Plan, 
 }
 
 // IncludeBlocks is like Imports, but leaves read_terragrunt_config alone. Of a unit that is in the
-// result, it rewrites all include blocks.
+// result, it rewrites all include blocks. The other units keep their include blocks for other tools: a
+// file that one of them includes gets no function that Terragrunt lacks.
 func IncludeBlocks(ctx context.Context, env unit.Env, units, others []string) (*Plan, error) {
-	return rewritten(ctx, env, units, others, (*migration).includes)
+	return rewritten(ctx, env, units, others, func(m *migration) {
+		m.portable = true
+		m.includes()
+	})
 }
 
 func rewritten(ctx context.Context, env unit.Env, units, others []string, steps ...func(*migration)) (*Plan, error) {
@@ -190,6 +194,8 @@ type migration struct {
 	left   []Left
 	// included are the files that are still included after the first step.
 	included map[string]bool
+	// portable means that files which units that are not requested include must be valid for Terragrunt.
+	portable bool
 }
 
 // plan returns the result.

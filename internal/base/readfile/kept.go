@@ -20,9 +20,11 @@ type Kept struct {
 	// Replace returns the text that replaces a file on disk, such as the unsaved buffer of an
 	// editor. ok is false if there is none. nil replaces no files.
 	Replace func(path string) (text []byte, ok bool)
-	// Under is the cache for files that are not replaced, if other callers read the same files. nil means
-	// that this cache contains them.
-	Under *Kept
+
+	// patch contains the differences of the files from those on disk, and disk the cache for what is
+	// read from disk. nil means none.
+	patch *Patch
+	disk  *Kept
 
 	mu    sync.Mutex
 	files map[string]*keptFile
@@ -40,11 +42,60 @@ const (
 	mostKept = 64 << 20
 )
 
+// Patched returns a Kept that reads the files of a tree that differs from the disk, with the cache of
+// k for what is equal. It does not replace other files. k may be nil.
+func (k *Kept) Patched(p *Patch) *Kept {
+	if k != nil && k.disk != nil {
+		k = k.disk
+	}
+	return &Kept{patch: p, disk: k}
+}
+
+// tree returns the differences from the files on disk, or nil. k may be nil.
+func (k *Kept) tree() *Patch {
+	if k == nil {
+		return nil
+	}
+	return k.patch
+}
+
+// Stat is like os.Stat. It does not know replaced files. k may be nil.
+func (k *Kept) Stat(path string) (fs.FileInfo, error) { return k.tree().Stat(path) }
+
+// ReadDir is like os.ReadDir. It does not know replaced files. k may be nil.
+func (k *Kept) ReadDir(path string) ([]fs.DirEntry, error) { return k.tree().ReadDir(path) }
+
+// WalkDir is like filepath.WalkDir. It does not know replaced files. k may be nil.
+func (k *Kept) WalkDir(root string, visit fs.WalkDirFunc) error {
+	return k.tree().WalkDir(root, visit)
+}
+
+// EvalSymlinks is like filepath.EvalSymlinks. k may be nil.
+func (k *Kept) EvalSymlinks(path string) (string, error) { return k.tree().EvalSymlinks(path) }
+
+// Readlink is like os.Readlink. k may be nil.
+func (k *Kept) Readlink(path string) (string, error) { return k.tree().Readlink(path) }
+
+// Fixed reports whether the files are those of a revision, and not those on disk. k may be nil.
+func (k *Kept) Fixed() bool { return k.tree() != nil }
+
 // Whole is like the function Whole, with this cache.
 func (k *Kept) Whole(path string) ([]byte, error) { return k.read(path, Whole) }
 
 // Given is like the function Given, with this cache.
 func (k *Kept) Given(path string) ([]byte, error) { return k.read(path, Given) }
+
+// ReadFile is like the function Whole. It does not use the cache. k may be nil.
+func (k *Kept) ReadFile(path string) ([]byte, error) {
+	if text, ok := k.Replacement(path); ok {
+		return text, nil
+	}
+	text, at, ok, err := k.tree().Content(path)
+	if ok {
+		return text, err
+	}
+	return Whole(at)
+}
 
 // Replacement returns the text that replaces a file on disk. ok is false if there is none. k may be
 // nil.
@@ -62,8 +113,12 @@ func (k *Kept) read(path string, read func(string) ([]byte, error)) ([]byte, err
 	if text, ok := k.Replacement(path); ok {
 		return text, nil
 	}
-	if k.Under != nil {
-		return k.Under.read(path, read)
+	if k.patch != nil {
+		text, at, ok, err := k.patch.Content(path)
+		if ok {
+			return text, err
+		}
+		return k.disk.read(at, read)
 	}
 	f := k.file(path)
 	f.mu.Lock()

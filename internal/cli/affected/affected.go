@@ -27,11 +27,11 @@ import (
 
 // options contains the flags of the command.
 type options struct {
-	json, detailed, none, blame, exec bool
-	vars                              []workdir.VarFlag
-	units                             unitflags.Flags
-	markdown                          request.Markdown
-	page                              string // path of the HTML page; "" for none
+	json, detailed, none, blame, exec, recursive bool
+	vars                                         []workdir.VarFlag
+	units                                        unitflags.Flags
+	markdown                                     request.Markdown
+	page                                         string // path of the HTML page; "" for none
 }
 
 // Command declares affected.
@@ -67,6 +67,7 @@ Sensitive values are never shown.`,
 				flag.Bool(&o.detailed, "detailed-exitcode", "Exit with status 2 if values differ."),
 				flag.Bool(&o.exec, "exec", "Run the programs of run_cmd, sops_decrypt_file and the like, in both revisions with the same environment."),
 				flag.Bool(&o.none, "expect-none", "Exit with status 1 if values differ."),
+				flag.Bool(&o.recursive, "recursive", "Compare all directories of configuration below the working directory, such as a library of modules with its examples."),
 				flag.Bool(&o.json, "json", "Produce output in a machine-readable JSON format."),
 			}
 			fs = append(fs, flags.Markdown(&o.markdown)...)
@@ -93,15 +94,17 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	}
 	trees := &estate.Worktrees{}
 	c.Interrupts.Removes(trees.Remove)
-	estates := overUnits(c, o, c.Dir)
-	pair, ds := units.Revisions(ctx, c, trees, c.Dir, c.Args, estates && !o.exec)
+	pair, ds := units.Revisions(ctx, c, trees, c.Dir, c.Args, o.exec)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
 	defer pair.Close(ctx)
 	r := &affected.Report{Base: pair.Base.Name, Head: pair.Head.Name}
 	compare := compareDirectories
-	if overUnits(c, o, pair.Head.Dir) {
+	switch {
+	case o.recursive:
+		compare = compareLibrary
+	case overUnits(c, o, pair.Head):
 		compare = compareEstates
 	}
 	if ds = compare(ctx, c, o, pair, r); ds.HasErrors() {
@@ -118,7 +121,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 		}
 		fmt.Fprintf(c.Stdout, "%s\n", doc)
 	} else {
-		printText(c.Report, r)
+		printText(c.Report, r, o.noun())
 	}
 	if o.page != "" {
 		if ds := planpage.WriteFile(c, o.page, page(c, r)); ds.HasErrors() {
@@ -126,7 +129,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 		}
 	}
 	if o.markdown.File != "" {
-		if ds := flags.WriteMarkdown(c, o.markdown, document(c, r)); ds.HasErrors() {
+		if ds := flags.WriteMarkdown(c, o.markdown, document(c, r, o.noun())); ds.HasErrors() {
 			return c.Fail(ds)
 		}
 	}
@@ -163,4 +166,12 @@ func blame(ctx context.Context, c *command.Call, pair *revision.Pair, r *affecte
 			x.Date = time.Unix(sec, 0).UTC().Format(time.RFC3339)
 		}
 	}
+}
+
+// noun returns the word for what is compared besides the working directory.
+func (o *options) noun() string {
+	if o.recursive {
+		return "module"
+	}
+	return "unit"
 }

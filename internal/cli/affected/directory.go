@@ -2,6 +2,10 @@ package affected
 
 import (
 	"context"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy/copytree"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -22,19 +26,68 @@ import (
 
 // compareDirectories compares the working directory in two revisions.
 func compareDirectories(ctx context.Context, c *command.Call, o *options, pair *revision.Pair, r *affected.Report) diag.List {
+	objects, ds := objectsOf(ctx, c, o, c.Dir, pair.Base, pair.Head)
+	if len(objects) > 0 {
+		r.Units = append(r.Units, &affected.Unit{Name: ".", Action: affected.Action(objects), Objects: objects})
+	}
+	return ds
+}
+
+// compareLibrary compares all directories of configuration at and below the working directory.
+func compareLibrary(ctx context.Context, c *command.Call, o *options, pair *revision.Pair, r *affected.Report) diag.List {
+	names := map[string]bool{}
+	for _, x := range []*revision.Revision{pair.Base, pair.Head} {
+		files := x.Files(c.Files)
+		err := files.WalkDir(x.Dir, func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil || !d.IsDir():
+				return err
+			case copytree.Private(d.Name()):
+				return filepath.SkipDir
+			}
+			if config.IsConfigDir(path, config.Options{FS: files}) {
+				names[sys.RelativeTo(x.Dir, path)] = true
+			}
+			return nil
+		})
+		if err != nil {
+			return diag.Errorf(diag.CodeFilesRead, nil, "Failed to look for files", "The directory cannot be read: %s.", diag.Reason(err))
+		}
+	}
+	var ds diag.List
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		at, own := *c, *o
+		if name != "." {
+			at.Directory = c.Directory.In(filepath.Join(c.Dir, name), c.Env, nil)
+			own.vars = nil // they are those of the working directory
+		}
+		objects, more := objectsOf(ctx, &at, &own, c.Dir, pair.Base.Below(name), pair.Head.Below(name))
+		if ds = append(ds, more...); more.HasErrors() {
+			return ds
+		}
+		if len(objects) > 0 {
+			r.Units = append(r.Units, &affected.Unit{Name: filepath.ToSlash(name), Action: affected.Action(objects), Objects: objects})
+		}
+	}
+	return ds
+}
+
+// objectsOf returns the objects that differ between two revisions of the working directory of c. Names of
+// files are shown relative to from.
+func objectsOf(ctx context.Context, c *command.Call, o *options, from string, before, after *revision.Revision) ([]*affected.Object, diag.List) {
 	workspace, ds := c.Workspace()
 	if ds.HasErrors() {
-		return ds
+		return nil, ds
 	}
-	useModules(c, pair)
-	base, ds := openSide(ctx, c, o, pair.Base, workspace)
+	useModules(c, before, after)
+	base, ds := openSide(ctx, c, o, from, before, workspace)
 	if ds.HasErrors() {
-		return ds
+		return nil, ds
 	}
 	defer base.close()
-	head, more := openSide(ctx, c, o, pair.Head, workspace)
+	head, more := openSide(ctx, c, o, from, after, workspace)
 	if ds = append(ds, more...); more.HasErrors() {
-		return ds
+		return nil, ds
 	}
 	defer head.close()
 	required := head.Required()
@@ -45,10 +98,10 @@ func compareDirectories(ctx context.Context, c *command.Call, o *options, pair *
 	}
 	var moves map[addr.Instance]addr.Instance
 	if err := base.evaluate(ctx, c, nil); err.HasErrors() {
-		return err
+		return nil, err
 	}
 	if err := head.evaluate(ctx, c, nil); err.HasErrors() {
-		return err
+		return nil, err
 	}
 	if moves = head.Loaded.Engine.MovedFrom(head.Outlined, base.Outlined); len(moves) > 0 {
 		if err := base.evaluate(ctx, c, func(a addr.Instance) addr.Instance {
@@ -57,13 +110,10 @@ func compareDirectories(ctx context.Context, c *command.Call, o *options, pair *
 			}
 			return a
 		}); err.HasErrors() {
-			return err
+			return nil, err
 		}
 	}
-	if objects := affected.Compare(ctx, &base.Side, &head.Side); len(objects) > 0 {
-		r.Units = append(r.Units, &affected.Unit{Name: ".", Action: affected.Action(objects), Objects: objects})
-	}
-	return ds
+	return affected.Compare(ctx, &base.Side, &head.Side), ds
 }
 
 // A side is the configuration of the working directory in one revision.
@@ -78,9 +128,9 @@ type side struct {
 func (s *side) close() { s.Loaded.Close() }
 
 // useModules lets the base use the modules that are installed in the working directory.
-func useModules(c *command.Call, pair *revision.Pair) {
-	for _, r := range []*revision.Revision{pair.Base, pair.Head} {
-		if r.ID == "" {
+func useModules(c *command.Call, revisions ...*revision.Revision) {
+	for _, r := range revisions {
+		if r.ID == "" || r.Patch != nil {
 			continue
 		}
 		installed, here := c.DataPath("modules"), filepath.Join(r.Dir, c.DataDir())
@@ -93,13 +143,17 @@ func useModules(c *command.Call, pair *revision.Pair) {
 	}
 }
 
-// openSide loads the configuration of the working directory in a revision.
-func openSide(ctx context.Context, c *command.Call, o *options, r *revision.Revision, workspace string) (*side, diag.List) {
-	if err := os.MkdirAll(r.Dir, 0o755); r.ID != "" && err != nil {
-		return nil, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to make a directory", "The directory cannot be made: %s.", err)
+// openSide loads the configuration of the working directory of c in a revision. Names of files are shown
+// relative to from.
+func openSide(ctx context.Context, c *command.Call, o *options, from string, r *revision.Revision, workspace string) (*side, diag.List) {
+	if r.ID != "" && r.Patch == nil {
+		if err := os.MkdirAll(r.Dir, 0o755); err != nil {
+			return nil, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to make a directory", "The directory cannot be made: %s.", err)
+		}
 	}
 	d := c.Directory.In(r.Dir, c.Env, nil)
-	d.Set = &source.Set{}
+	d.Set, d.Files = &source.Set{}, r.Files(c.Files)
+	d.ReadOnce()
 	lo := workdir.LoadOptions{Partial: true, Vars: o.vars, Workspace: workspace}
 	loaded, ds := workdir.Load(ctx, d, lo)
 	if loaded == nil && !slices.ContainsFunc(ds.Errors(), func(m *diag.Message) bool { return !module.Missing(m) }) {
@@ -111,7 +165,7 @@ func openSide(ctx context.Context, c *command.Call, o *options, r *revision.Revi
 		return nil, ds.Errors()
 	}
 	s := &side{Loaded: loaded, dir: d, of: r}
-	s.Show = units.ShownIn(c, r)
+	s.Show = units.ShownIn(from, r)
 	return s, nil
 }
 

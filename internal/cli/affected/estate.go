@@ -14,10 +14,11 @@ import (
 
 // overUnits reports whether units are compared, and not the configuration of one directory: the
 // directory is a unit, or contains no configuration of its own.
-func overUnits(c *command.Call, o *options, dir string) bool {
+func overUnits(c *command.Call, o *options, r *revision.Revision) bool {
 	at := *c
-	at.Directory = c.Directory.In(dir, c.Env, nil)
-	return units.IsUnit(&at, &o.units.Selection) || !config.IsConfigDir(dir, config.Options{})
+	at.Directory = c.Directory.In(r.Dir, c.Env, nil)
+	at.Files = r.Files(c.Files)
+	return units.IsUnit(&at, &o.units.Selection) || !config.IsConfigDir(r.Dir, config.Options{FS: at.Files})
 }
 
 // compareEstates compares the units below the working directory in two revisions.

@@ -11,8 +11,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/affected"
 )
 
-// document returns the Markdown of a report: one entry for each changed line.
-func document(c *command.Call, r *affected.Report) *markdown.Document {
+// document returns the Markdown of a report: one entry for each changed line. noun is the word for what
+// is compared.
+func document(c *command.Call, r *affected.Report, noun string) *markdown.Document {
 	dir := filepath.Base(c.Dir)
 	d := &markdown.Document{
 		Mark: "terrace: affected in " + dir, Title: "No value differs in", Subjects: []string{dir},
@@ -22,10 +23,10 @@ func document(c *command.Call, r *affected.Report) *markdown.Document {
 		return d
 	}
 	d.Title = "Values differ in"
-	d.Lines = []string{summary(r)}
+	d.Lines = []string{summary(r, noun)}
 	estate := len(r.Units) > 1 || r.Units[0].Name != "."
 	if estate {
-		d.Table.Columns = []markdown.Column{{Name: "Unit"}, {Name: "Added", Right: true}, {Name: "Changed", Right: true}, {Name: "Removed", Right: true}, {Name: "May change", Right: true}}
+		d.Table.Columns = []markdown.Column{{Name: strings.ToUpper(noun[:1]) + noun[1:]}, {Name: "Added", Right: true}, {Name: "Changed", Right: true}, {Name: "Removed", Right: true}, {Name: "May change", Right: true}}
 		for _, u := range r.Units {
 			d.Table.Rows = append(d.Table.Rows, row(u))
 		}
@@ -35,7 +36,7 @@ func document(c *command.Call, r *affected.Report) *markdown.Document {
 			return
 		}
 		var b strings.Builder
-		writeAll(&b, all)
+		writeAll(&b, all, noun)
 		d.Details = append(d.Details, markdown.Detail{Title: title, Note: note, Text: b.String(), Diff: true})
 	}
 	for i, x := range r.Causes {
@@ -50,7 +51,7 @@ func document(c *command.Call, r *affected.Report) *markdown.Document {
 		}
 		note := view.Numbered(len(all), "difference")
 		if estate {
-			note += " in " + view.Numbered(len(units), "unit")
+			note += " in " + view.Numbered(len(units), noun)
 		}
 		entry(strings.TrimSpace(b.String()), note, all)
 	}

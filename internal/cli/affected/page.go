@@ -28,7 +28,7 @@ func page(c *command.Call, r *affected.Report) *planhtml.Page {
 			name = dir
 		}
 		one := &affected.Report{Units: []*affected.Unit{u}}
-		box := planhtml.Box{Name: name, State: planhtml.Planned, Summary: summary(one), Counts: counts(u)}
+		box := planhtml.Box{Name: name, State: planhtml.Planned, Summary: summary(one, "unit"), Counts: counts(u)}
 		if len(u.Objects) == 0 {
 			box.Summary = "the unit was " + string(u.Action)
 		}

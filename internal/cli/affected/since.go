@@ -17,14 +17,14 @@ import (
 // Since returns the texts that lines of the working directory had in a revision, by FILE:LINE, for
 // the lines that change a value of its configuration.
 func Since(ctx context.Context, c *command.Call, base string, vars []workdir.VarFlag) (map[string]string, diag.List) {
-	return since(ctx, c, base, false, func(pair *revision.Pair, r *affected.Report) diag.List {
+	return since(ctx, c, base, func(pair *revision.Pair, r *affected.Report) diag.List {
 		return compareDirectories(ctx, c, &options{vars: vars}, pair, r)
 	})
 }
 
 // EstateSince is like Since for the units of an estate.
 func EstateSince(ctx context.Context, c *command.Call, base string, o estate.Options) (map[string]string, diag.List) {
-	return since(ctx, c, base, true, func(pair *revision.Pair, r *affected.Report) diag.List {
+	return since(ctx, c, base, func(pair *revision.Pair, r *affected.Report) diag.List {
 		o.Machine.Run = sys.SkipPrograms
 		all, set, ds := units.CompareRevisions(ctx, c, o, pair)
 		r.Units = all
@@ -49,10 +49,10 @@ func UnitSince(ctx context.Context, c *command.Call, base string) (map[string]st
 	return EstateSince(ctx, &at, base, o)
 }
 
-func since(ctx context.Context, c *command.Call, base string, replace bool, compare func(*revision.Pair, *affected.Report) diag.List) (map[string]string, diag.List) {
+func since(ctx context.Context, c *command.Call, base string, compare func(*revision.Pair, *affected.Report) diag.List) (map[string]string, diag.List) {
 	trees := &estate.Worktrees{}
 	c.Interrupts.Removes(trees.Remove)
-	pair, ds := units.Revisions(ctx, c, trees, c.Dir, []string{base}, replace)
+	pair, ds := units.Revisions(ctx, c, trees, c.Dir, []string{base}, false)
 	if ds.HasErrors() {
 		return nil, ds
 	}

@@ -2,6 +2,7 @@ package affected
 
 import (
 	"fmt"
+	"github.com/terrace-iac/terrace/internal/cli/view"
 	"slices"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 const maxUnits = 20
 
 // printText writes a report for people: the changed lines, and below each line what it changes.
-func printText(out *report.Reporter, r *affected.Report) {
+func printText(out *report.Reporter, r *affected.Report, noun string) {
 	if len(r.Units) == 0 {
 		out.Say(fmt.Sprintf("No value differs between %s and %s.\n", r.Base, r.Head))
 		return
@@ -21,16 +22,16 @@ func printText(out *report.Reporter, r *affected.Report) {
 	var b strings.Builder
 	for i, c := range r.Causes {
 		writeCause(&b, c)
-		writeLines(&b, linesOf(r, i))
+		writeLines(&b, linesOf(r, i), noun)
 		b.WriteString("\n")
 	}
 	if rest := linesOf(r, -1); len(rest) > 0 {
 		b.WriteString("Without a line that causes it\n")
-		writeLines(&b, rest)
+		writeLines(&b, rest, noun)
 		b.WriteString("\n")
 	}
 	out.Copy(b.String())
-	out.Say(summary(r) + "\n")
+	out.Say(summary(r, noun) + "\n")
 }
 
 func writeCause(b *strings.Builder, c *affected.Cause) {
@@ -140,23 +141,23 @@ func sign[T ~string](a T) string {
 }
 
 // writeLines writes lines, at most maxUnits of them.
-func writeLines(b *strings.Builder, all []*line) {
+func writeLines(b *strings.Builder, all []*line, noun string) {
 	if n := len(all); n > maxUnits {
-		writeAll(b, all[:maxUnits])
+		writeAll(b, all[:maxUnits], noun)
 		fmt.Fprintf(b, "  and %d more\n", n-maxUnits)
 		return
 	}
-	writeAll(b, all)
+	writeAll(b, all, noun)
 }
 
 // writeAll writes lines, each below its units.
-func writeAll(b *strings.Builder, all []*line) {
+func writeAll(b *strings.Builder, all []*line, noun string) {
 	named := func(l *line) bool { return len(l.units) != 1 || l.units[0] != "." }
 	last := ""
 	for _, l := range all {
 		indent := "  "
 		if named(l) {
-			who := unitsText(l.units)
+			who := unitsText(l.units, noun)
 			if who != last {
 				fmt.Fprintf(b, "  %s\n", who)
 			}
@@ -166,7 +167,7 @@ func writeAll(b *strings.Builder, all []*line) {
 	}
 }
 
-func unitsText(names []string) string {
+func unitsText(names []string, noun string) string {
 	if len(names) == 1 {
 		return names[0]
 	}
@@ -175,11 +176,11 @@ func unitsText(names []string) string {
 	if len(names) > most {
 		text += ", …"
 	}
-	return fmt.Sprintf("%d units: %s", len(names), text)
+	return view.Numbered(len(names), noun) + ": " + text
 }
 
 // summary returns the number of objects by action.
-func summary(r *affected.Report) string {
+func summary(r *affected.Report, noun string) string {
 	counts := map[string]int{}
 	for _, u := range r.Units {
 		for _, o := range u.Objects {
@@ -196,9 +197,9 @@ func summary(r *affected.Report) string {
 	}
 	text := strings.Join(parts, ", ") + "."
 	if len(r.Units) > 1 || r.Units[0].Name != "." {
-		differ := "1 unit differs"
-		if n := len(r.Units); n > 1 {
-			differ = fmt.Sprintf("%d units differ", n)
+		differ := view.Numbered(len(r.Units), noun) + " differ"
+		if len(r.Units) == 1 {
+			differ += "s"
 		}
 		text = differ + ": " + text
 	}

@@ -61,7 +61,7 @@ func atService(ctx context.Context, c *command.Call, o *Flags, q remoterun.Reque
 		return 0, false // start reports these errors
 	}
 	q.Vars, q.Plan, q.Input, q.Parallelism, q.LockTimeout = o.Vars, options, o.Input, o.Parallelism, o.State.Timeout
-	q.Causes = options.Causes || o.Origins != "" || o.Markdown.File != ""
+	q.Causes = options.Causes || options.AllOrigins || o.Origins != "" || o.Markdown.File != ""
 	q.Defers = options.Defer
 	q.ReadsLess = options.MinimalRefresh || options.MinimalData || options.RefreshMaxAge > 0
 	return remoterun.Do(ctx, c, q)

@@ -72,6 +72,7 @@ func planFlags(o *flags.Request) flag.Flags {
 		flag.Text(&o.Plan.GenerateTo, "generate-config-out", "path", "(Experimental) If import blocks are present in configuration, write configuration for resources that have none to this file, which must not exist.").Completes(flag.Files),
 		flag.Text(&o.Out, "out", "path", "Write the plan to a file, as input for the \"apply\" command.").Completes(flag.Files))
 	fs = append(fs, flag.Text(&o.Origins, "causes-out", "FILE", "Write the files and lines that set the new values to a file, as JSON. Implies -show-causes.").Completes(flag.Files).Then(func(flag.Setting) { o.Plan.Causes = true }))
+	fs = append(fs, flag.Bool(&o.Plan.AllOrigins, "all-origins", "Also write the files and lines that set all other values: to the file of -causes-out, and to the JSON form of a saved plan of units."))
 	fs = append(fs, flag.Text(&o.Since, "since", "BASE", "Show beside the file and line that set a new value what was there in a commit, branch or tag. Implies -show-causes.").Then(func(flag.Setting) { o.Plan.Causes = true }))
 	fs = append(fs, flags.Markdown(&o.Markdown)...)
 	return append(fs, o.State.WriteFlags().Hide()...)
@@ -141,7 +142,7 @@ func runPlan(ctx context.Context, c *command.Call, o *Flags) int {
 			}
 			written := comment.Write(append(ds, shown...))
 			if p != nil && o.Origins != "" {
-				written = append(written, view.WriteOrigins(r.ReportPath(o.Origins), map[string]any{"format_version": "1.0", "changes": view.Origins(p)})...)
+				written = append(written, view.WriteOrigins(r.ReportPath(o.Origins), map[string]any{"format_version": "1.0", "changes": view.AllOrigins(p)})...)
 			}
 			r.Report.Tell(written)
 			failed = slices.Concat(ds, shown, r.afterPlan(p, o, f), written).HasErrors()

@@ -115,16 +115,12 @@ func newRun(c *command.Call, f *unitflags.Flags, name string) *estateRun {
 	return r
 }
 
-// mostLines is the number of lines of changes that a plan of an estate prints, unless
-// --all-changes is given.
-const mostLines = 300
-
 // start opens the units and runs the command over them, once its options are set.
 func (r *estateRun) start(ctx context.Context) int {
 	c, f := r.Call, r.f
 	r.page.To = r.op.Markdown
 	if !f.AllChanges && (r.name == "plan" || r.approved()) { // a user who is asked sees everything
-		r.shown.summary.Limit = mostLines
+		r.shown.summary.Limit = unitview.MostLines
 	}
 	if c.System.LimitHeap != nil {
 		c.System.LimitHeap() // an estate has many units, and a CI machine often little memory

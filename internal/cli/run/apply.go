@@ -33,8 +33,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 			return r.end(results)
 		}
 		if !r.checkRules(ctx, results) {
-			r.end(results)
-			return 1
+			return r.stopped(results)
 		}
 		return r.applyPlanned(ctx, results)
 	}
@@ -47,8 +46,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 	results := r.run(ctx, estate.Plan, nil)
 	r.shown.summary.Plans(results)
 	if !r.checkRules(ctx, results) {
-		r.end(results)
-		return 1
+		return r.stopped(results)
 	}
 	if code := worst(results); code != 0 || !unitview.Changes(results) || slices.ContainsFunc(results, func(x *estate.Result) bool { return x.Status == estate.EarlyExit }) {
 		return r.end(results)
@@ -70,6 +68,13 @@ func (r *estateRun) apply(ctx context.Context) int {
 		return 0
 	}
 	return r.applyPlanned(ctx, results)
+}
+
+// stopped ends a run whose plans break a rule, so that nothing is applied.
+func (r *estateRun) stopped(results []*estate.Result) int {
+	r.shown.summary.Command = "plan" // the summary is not that of an apply
+	r.end(results)
+	return 1
 }
 
 // applyPlanned applies the plans of a run that has just ended, here or on workers.

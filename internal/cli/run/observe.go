@@ -208,7 +208,7 @@ func (t *reporter) planned(ctx context.Context, u *estate.Unit, e *engine.Engine
 		t.shown.summary.Folds.Add(u.Name, view.ShowCauses(t.Report.Human.Style, plain, t.causes))
 	}
 	if t.causes {
-		t.shown.summary.Folds.AddOrigins(u.Name, view.Origins(p))
+		t.shown.summary.Folds.AddOrigins(u.Name, view.AllOrigins(p))
 	}
 }
 

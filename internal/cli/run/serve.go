@@ -207,7 +207,7 @@ func (x servedApprover) Deferred(u *estate.Unit, e *engine.Engine, p *plan.Plan)
 	v := x.view(u.Name)
 	v.r.shown.summary.Folds.Add(u.Name, view.ShowCauses(v.style(), view.Pieces(v.style(), p, project.NewSchemas(x.ctx, e), x.r.op.Reveal), x.r.op.Plan.Causes))
 	if x.r.op.Plan.Causes {
-		v.r.shown.summary.Folds.AddOrigins(u.Name, view.Origins(p))
+		v.r.shown.summary.Folds.AddOrigins(u.Name, view.AllOrigins(p))
 	}
 }
 

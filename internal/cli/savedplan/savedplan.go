@@ -56,7 +56,7 @@ func (k *Files) Plan(u *estate.Unit, e *engine.Engine, p *plan.Plan, sc *project
 	if len(pieces) > 0 {
 		k.Note(u.Name, TextNote, pieces)
 	}
-	if origins := view.Origins(p); len(origins) > 0 {
+	if origins := view.AllOrigins(p); len(origins) > 0 {
 		k.Note(u.Name, OriginNote, origins)
 	}
 	if doc, err := planjson.Plan(planjson.Input{Plan: p, Tree: e.Tree(), Schemas: sc, Version: config.LanguageVersion}); err == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/planpage"
 	"github.com/terrace-iac/terrace/internal/cli/savedplan"
 	"github.com/terrace-iac/terrace/internal/cli/unitview"
+	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/plan/planfile"
 )
@@ -40,6 +41,9 @@ func showEstatePlan(ctx context.Context, c *command.Call, o *showOptions, name s
 	}
 	summary := unitview.NewSummary(c.Report)
 	summary.Command, summary.Mode = "plan", p.About.Mode()
+	if !o.all {
+		summary.Limit = unitview.MostLines
+	}
 	var results []*estate.Result
 	var hidden diag.List // units whose plans are encrypted with another key
 	for _, u := range p.Units {
@@ -58,6 +62,13 @@ func showEstatePlan(ctx context.Context, c *command.Call, o *showOptions, name s
 			return c.Fail(workdir.PlanFileError(name, err))
 		}
 		summary.Folds.Add(u.Name, pieces)
+		var origins []view.Origin
+		if err := savedplan.ReadNote(u, savedplan.OriginNote, &origins); err != nil {
+			return c.Fail(workdir.PlanFileError(name, err))
+		}
+		if p.About.Causes {
+			summary.Folds.AddOrigins(u.Name, origins)
+		}
 	}
 	if o.html != "" || o.markdown.File != "" {
 		page, err := planpage.Saved(p, results)

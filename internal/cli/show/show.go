@@ -51,6 +51,7 @@ form. If no path is specified, the current state will be shown.`,
 			json[0].Help = "Produce output in a machine-readable JSON format, with sensitive values."
 			fs = append(append(fs, json...),
 				flag.Text(&o.html, "html", "FILE", "Write the saved plan of all units as one page for a browser, in place of showing it.").Completes(flag.Files),
+				flag.Bool(&o.all, "all-changes", "Print all changes of a saved plan of many units, however many lines they take."),
 				flag.Bool(&o.reveal, "show-sensitive", "Show sensitive values."), flag.NoColor())
 			fs = append(fs, flags.Markdown(&o.markdown)...)
 			return append(fs, flag.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
@@ -89,6 +90,7 @@ type showOptions struct {
 	module string
 	path   string // path of a plan or a state, in the legacy form of the command
 	html   string // path of the HTML page of an estate's plan
+	all    bool   // the text of an estate's plan is not limited
 
 	markdown request.Markdown
 }

@@ -23,22 +23,23 @@ import (
 	"github.com/terrace-iac/terrace/unit/syntax"
 )
 
-// Revisions opens the revisions that words name. The caller closes them. replace is that of
-// revision.Open; only CompareRevisions can use such revisions, and without running programs.
-func Revisions(ctx context.Context, c *command.Call, trees *estate.Worktrees, dir string, words []string, replace bool) (*revision.Pair, diag.List) {
+// Revisions opens the revisions that words name. The caller closes them. checkout is that of
+// revision.Open, and must be set if programs run.
+func Revisions(ctx context.Context, c *command.Call, trees *estate.Worktrees, dir string, words []string, checkout bool) (*revision.Pair, diag.List) {
 	repo := git.Repo{Dir: dir, Environ: c.Env, Exec: c.Run}
-	pair, err := revision.Open(ctx, repo, trees, dir, words, replace)
+	pair, err := revision.Open(ctx, repo, trees, dir, words, checkout)
 	if err != nil {
 		return nil, diag.Errorf(diag.CodeCLIRevision, nil, "Invalid revision", "The revisions cannot be compared: %s.", diag.Reason(err))
 	}
 	return pair, nil
 }
 
-// ShownIn returns a function that returns the name of a file of a revision as the command shows it.
-func ShownIn(c *command.Call, r *revision.Revision) func(file string) string {
+// ShownIn returns a function that returns the name of a file of a revision as it is shown by a command
+// in the directory dir.
+func ShownIn(dir string, r *revision.Revision) func(file string) string {
 	return func(file string) string {
 		if filepath.IsAbs(file) {
-			file = sys.RelativeTo(c.Dir, r.Rename(file))
+			file = sys.RelativeTo(dir, r.Rename(file))
 		}
 		return filepath.ToSlash(file)
 	}
@@ -47,8 +48,8 @@ func ShownIn(c *command.Call, r *revision.Revision) func(file string) string {
 // CompareRevisions returns the units that differ in value between two revisions, and the text of
 // the files for messages. It runs programs with o.Machine.Run.
 func CompareRevisions(ctx context.Context, c *command.Call, o estate.Options, pair *revision.Pair) ([]*affected.Unit, *source.Set, diag.List) {
-	base := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Base.Rename, Show: ShownIn(c, pair.Base)}}, dir: pair.Base.Dir, overlay: &stacks.Overlay{}, name: pair.Base.Name, texts: pair.Base.Texts}
-	head := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Head.Rename, Show: ShownIn(c, pair.Head)}}, dir: pair.Head.Dir, overlay: &stacks.Overlay{}, name: pair.Head.Name, texts: pair.Head.Texts}
+	base := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Base.Rename, Show: ShownIn(c.Dir, pair.Base)}}, dir: pair.Base.Dir, overlay: &stacks.Overlay{}, name: pair.Base.Name, files: pair.Base.Files}
+	head := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Head.Rename, Show: ShownIn(c.Dir, pair.Head)}}, dir: pair.Head.Dir, overlay: &stacks.Overlay{}, name: pair.Head.Name, files: pair.Head.Files}
 	head.r.Schemas = KeptSchemas(c, pair.Head.Rename)
 	return compare(ctx, c, o, base, head)
 }
@@ -84,18 +85,15 @@ type compared struct {
 	r       affected.Revision
 	dir     string
 	overlay *stacks.Overlay
-	name    string            // of the revision; "" for files without one
-	texts   map[string][]byte // replace files on disk, by absolute path
+	name    string                              // of the revision; "" for files without one
+	files   func(*readfile.Kept) *readfile.Kept // returns the reader of the files; may be nil
 }
 
 // host returns the host of this side.
 func (x *compared) host(h estate.Host) estate.Host {
-	if x.texts != nil {
+	if x.files != nil {
 		d := *h.Plugins.Directory
-		d.Files = &readfile.Kept{Under: d.Files, Replace: func(path string) ([]byte, bool) {
-			text, ok := x.texts[path]
-			return text, ok
-		}}
+		d.Files = x.files(d.Files)
 		h.Plugins = h.Plugins.In(&d)
 	}
 	return h
@@ -164,25 +162,45 @@ func ofRevision(side compared, files *source.Set, ds diag.List) (*source.Set, di
 // differing returns the function that finds units for filters such as affected=main.
 func differing(c *command.Call, o *estate.Options) func(ctx context.Context, base string) (map[string]bool, diag.List) {
 	return func(ctx context.Context, base string) (map[string]bool, diag.List) {
-		pair, ds := Revisions(ctx, c, o.Worktrees, o.Discovery.Root, []string{base}, true)
-		if ds.HasErrors() {
-			return nil, ds
-		}
-		defer pair.Close(ctx)
-		eo := *o
-		eo.Discovery.Filters, eo.Discovery.Affected, eo.Discovery.Generate = nil, nil, true
-		eo.Machine.Run = sys.SkipPrograms
-		all, set, ds := CompareRevisions(ctx, c, eo, pair)
-		if ds.HasErrors() {
-			c.Report.Set.Include(set)
+		var ds diag.List
+		all, ok := o.Answers.Differing(base, func() (names []string, ok bool) {
+			names, ds = differingFrom(ctx, c, o, base)
+			return names, !ds.HasErrors()
+		})
+		if !ok {
+			if !ds.HasErrors() {
+				ds = diag.Errorf(diag.CodeCLIRevision, nil, "Invalid revision", "The run that this is a part of did not record the units that differ from %s.", base)
+			}
 			return nil, ds
 		}
 		names := map[string]bool{}
-		for _, u := range all {
-			names[u.Name] = true
+		for _, name := range all {
+			names[name] = true
 		}
 		return names, nil
 	}
+}
+
+// differingFrom returns the names of the units whose values differ from a revision.
+func differingFrom(ctx context.Context, c *command.Call, o *estate.Options, base string) ([]string, diag.List) {
+	pair, ds := Revisions(ctx, c, o.Worktrees, o.Discovery.Root, []string{base}, false)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	defer pair.Close(ctx)
+	eo := *o
+	eo.Discovery.Filters, eo.Discovery.Affected, eo.Discovery.Generate = nil, nil, true
+	eo.Machine.Run = sys.SkipPrograms
+	all, set, ds := CompareRevisions(ctx, c, eo, pair)
+	if ds.HasErrors() {
+		c.Report.Set.Include(set)
+		return nil, ds
+	}
+	var names []string
+	for _, u := range all {
+		names = append(names, u.Name)
+	}
+	return names, nil
 }
 
 // ValuesDiffer returns an error that names the values in a comparison of the units before and after

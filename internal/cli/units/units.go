@@ -8,7 +8,6 @@ package units
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -237,7 +236,7 @@ func IsUnit(c *command.Call, f *unitflags.Selection) bool {
 		if name == "" {
 			continue
 		}
-		if info, err := os.Stat(c.Path(name)); err == nil && !info.IsDir() {
+		if info, err := c.Files.Stat(c.Path(name)); err == nil && !info.IsDir() {
 			return true
 		}
 	}

@@ -67,14 +67,14 @@ func NewFolds() *Folds {
 	return &Folds{all: map[foldKey]*folded{}, unit: map[string][]*folded{}, origins: map[string][]view.Origin{}}
 }
 
-// AddOrigins sets the origins of the changes of a unit.
+// AddOrigins sets the origins of the values of a unit.
 func (f *Folds) AddOrigins(unit string, of []view.Origin) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.origins[unit] = of
 }
 
-// OriginsOf returns the origins of the changes of a unit.
+// OriginsOf returns the origins of the values of a unit.
 func (f *Folds) OriginsOf(unit string) []view.Origin {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -38,6 +38,9 @@ func NewSummary(r *report.Reporter) *Summary {
 	return &Summary{Report: r, Folds: NewFolds(), Width: len("Total")}
 }
 
+// MostLines is the number of lines of changes that are printed of a plan, unless --all-changes is given.
+const MostLines = 300
+
 // Plans prints the plans of all units as one: a table of the units, then the changes, then the
 // deferred changes.
 func (s *Summary) Plans(results []*estate.Result) {
@@ -87,7 +90,7 @@ const mostCauses = 20
 
 // causes writes the places that set the new values, if the plan contains them.
 func (s *Summary) causes(b *strings.Builder, results []*estate.Result) {
-	all := view.GroupCauses(Names(results), s.Folds.OriginsOf)
+	all := view.GroupCauses(Names(results), func(unit string) []view.Origin { return view.Changed(s.Folds.OriginsOf(unit)) })
 	for i, c := range all {
 		switch {
 		case i == 0:

@@ -21,6 +21,42 @@ type Origin struct {
 	Line    int    `json:"line,omitempty"`
 	Replace bool   `json:"replace,omitempty"` // the change forces the replacement of the object
 	Was     string `json:"was,omitempty"`     // the text at the place in the revision of --since
+	Kept    bool   `json:"unchanged,omitempty"`
+}
+
+// AllOrigins returns the origins of all values of a plan if it contains them, and otherwise those of the
+// new values.
+func AllOrigins(p *plan.Plan) []Origin {
+	if !slices.ContainsFunc(p.Changes, func(c *plan.Change) bool { return len(c.Origins) > 0 }) && !slices.ContainsFunc(p.Outputs, func(o *plan.OutputChange) bool { return len(o.Origins) > 0 }) {
+		return Origins(p)
+	}
+	var out []Origin
+	add := func(address string, all []plan.Cause) {
+		for _, x := range all {
+			out = append(out, originOf(address, x))
+		}
+	}
+	for _, c := range p.Changes {
+		for _, x := range c.Causes {
+			if len(x.Path) == 0 || x.Path.Equals(plan.TriggersPath()) { // of no value
+				out = append(out, originOf(c.Addr.String(), x))
+			}
+		}
+		add(c.Addr.String(), c.Origins)
+	}
+	for _, o := range p.Outputs {
+		add("output."+o.Name, o.Origins)
+	}
+	return out
+}
+
+// Changed returns the origins of new values.
+func Changed(all []Origin) []Origin {
+	return slices.DeleteFunc(slices.Clone(all), func(o Origin) bool { return o.Kept || strings.HasPrefix(o.Address, "output.") })
+}
+
+func originOf(address string, x plan.Cause) Origin {
+	return Origin{Address: address, Path: strings.TrimPrefix(value.PathString(x.Path), "."), File: x.File, Line: x.Line, Replace: x.Forces, Was: x.Was, Kept: x.Kept}
 }
 
 // Origins returns the causes of a plan, in the order of its changes.
@@ -28,7 +64,7 @@ func Origins(p *plan.Plan) []Origin {
 	var out []Origin
 	for _, c := range p.Changes {
 		for _, x := range c.Causes {
-			out = append(out, Origin{Address: c.Addr.String(), Path: strings.TrimPrefix(value.PathString(x.Path), "."), File: x.File, Line: x.Line, Replace: x.Forces, Was: x.Was})
+			out = append(out, originOf(c.Addr.String(), x))
 		}
 	}
 	return out

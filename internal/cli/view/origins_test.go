@@ -10,8 +10,8 @@ import (
 // are set in one place. Keys of maps stay.
 func TestGroupCauses(t *testing.T) {
 	of := map[string][]Origin{
-		"a": {{"x.a", "rule[0].cidr", "m.tf", 3, false, ""}, {"x.a", "rule[1].cidr", "m.tf", 3, false, ""}, {"x.b", "rule[0].cidr", "m.tf", 3, false, ""}, {"x.b", "tags[\"a[0]\"]", "m.tf", 4, false, ""}},
-		"b": {{"x.a", "rule[5].cidr", "m.tf", 3, false, ""}, {"x.a", "size", "", 0, false, ""}},
+		"a": {{"x.a", "rule[0].cidr", "m.tf", 3, false, "", false}, {"x.a", "rule[1].cidr", "m.tf", 3, false, "", false}, {"x.b", "rule[0].cidr", "m.tf", 3, false, "", false}, {"x.b", "tags[\"a[0]\"]", "m.tf", 4, false, "", false}},
+		"b": {{"x.a", "rule[5].cidr", "m.tf", 3, false, "", false}, {"x.a", "size", "", 0, false, "", false}},
 	}
 	want := []CauseGroup{
 		{"rule.cidr", "m.tf", 3, "", 3, []string{"a", "b"}},

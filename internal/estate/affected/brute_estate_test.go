@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,11 +20,13 @@ import (
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/affected"
 	"github.com/terrace-iac/terrace/internal/estate/inputs"
 	"github.com/terrace-iac/terrace/internal/plan/plantest"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/outline"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/schema"
@@ -43,6 +46,9 @@ type estateSpec struct {
 	units   []*unitSpec
 	noise   int
 	rename  string
+	dirs    []string          // directories of the modules, in the package
+	whole   bool              // the package is the source of a unit, and not the module alone
+	shared  map[string]string // files that several units read, by name
 }
 
 type unitSpec struct {
@@ -53,9 +59,10 @@ type unitSpec struct {
 	deps     []int
 	locals   map[string]string
 	inputs   map[string]string
-	generate string // expression in the contents of a generate block; "" means no block
-	note     string // content of note.txt
-	planted  bool   // a function whose result is not known before a run is part of it
+	generate string            // expression in the contents of a generate block; "" means no block
+	note     string            // content of note.txt
+	disk     map[string]string // more files that functions read, by name
+	planted  bool              // a function whose result is not known before a run is part of it
 }
 
 // sharing contains the blocks that make root.hcl part of a unit. The last line of a block is the
@@ -82,7 +89,7 @@ func (u *unitSpec) prefix() string {
 
 // known returns a random expression of a unit file without unknown parts.
 func (u *unitSpec) known(r *rand.Rand, depth int) string {
-	switch n := r.IntN(13); {
+	switch n := r.IntN(19); {
 	case n < 3 || depth > 2:
 		return fmt.Sprintf("%q", string(rune('a'+r.IntN(5))))
 	case n == 3 && len(u.locals) > 0:
@@ -103,8 +110,62 @@ func (u *unitSpec) known(r *rand.Rand, depth int) string {
 		return `get_env("TEAM", "t")`
 	case n == 11:
 		return "basename(get_terragrunt_dir())"
-	default:
+	case n == 12:
 		return `yamldecode(file(find_in_parent_folders("common.yaml"))).owner`
+	case n == 13:
+		return `try(read_terragrunt_config("../shared.hcl").locals.k, "none")`
+	case n == 14:
+		return `read_terragrunt_config("../shared.hcl", { locals = { k = "none" } }).locals.k`
+	case n == 15:
+		return `try(jsondecode(read_tfvars_file("../values.tfvars")).k, "none")`
+	case n == 16:
+		return `join(",", fileset("${get_terragrunt_dir()}", ` + []string{`"*.txt"`, `"set/**"`, `"../*.yaml"`}[r.IntN(3)] + "))"
+	case n == 17:
+		at := []string{"extra.txt", "set/a.txt", "../conf.yaml"}[r.IntN(3)]
+		return []string{
+			`try(file("` + at + `"), "none")`, `(fileexists("${get_terragrunt_dir()}/` + at + `") ? "yes" : "no")`,
+			`try(filebase64sha256("${get_terragrunt_dir()}/` + at + `"), "none")`,
+		}[r.IntN(3)]
+	default:
+		return []string{`try(templatefile("t.tftpl", { v = "x" }), "none")`, `try(yamldecode(file("../conf.yaml")).k, "none")`}[r.IntN(2)]
+	}
+}
+
+// unitFiles and sharedFiles are the names of the files that functions of units may read.
+var (
+	unitFiles   = []string{"extra.txt", "set/a.txt", "set/b.txt", "t.tftpl"}
+	sharedFiles = []string{"shared.hcl", "values.tfvars", "conf.yaml"}
+)
+
+// unitContent returns a random content of a file that functions of units may read.
+func unitContent(r *rand.Rand, name string) string {
+	letter := string(rune('a' + r.IntN(4)))
+	switch name {
+	case "shared.hcl":
+		return "locals {\n  k = \"" + letter + "\"\n}\n"
+	case "values.tfvars":
+		return "k = \"" + letter + "\"\n"
+	}
+	return content(r, name)
+}
+
+// randomFiles returns some of the files with random contents.
+func randomFiles(r *rand.Rand, names []string) map[string]string {
+	out := map[string]string{}
+	for _, name := range names {
+		if r.IntN(3) > 0 {
+			out[name] = unitContent(r, name)
+		}
+	}
+	return out
+}
+
+// changeFile changes, adds or removes a file.
+func changeFile(r *rand.Rand, files map[string]string, names []string) {
+	if name := names[r.IntN(len(names))]; r.IntN(3) == 0 {
+		delete(files, name)
+	} else {
+		files[name] = unitContent(r, name)
 	}
 }
 
@@ -136,6 +197,7 @@ func (u *unitSpec) tags(r *rand.Rand) string {
 func randomEstate(r *rand.Rand) *estateSpec {
 	letter := func() string { return fmt.Sprintf("%q", string(rune('a'+r.IntN(4)))) }
 	s := &estateSpec{
+		dirs: []string{"m0", "m1"}, whole: r.IntN(2) == 0, shared: randomFiles(r, sharedFiles),
 		root:   map[string]string{"region": letter(), "env": letter()},
 		inputs: map[string]string{"v1": "local.region"},
 		region: map[string]string{"v2": letter()},
@@ -151,39 +213,45 @@ func randomEstate(r *rand.Rand) *estateSpec {
 		s.modules = append(s.modules, random(r))
 		s.extra = append(s.extra, []string{"var.size", "1", "2"}[r.IntN(3)])
 	}
-	for i := range 3 + r.IntN(3) {
-		u := &unitSpec{name: fmt.Sprintf("u%d", i), shared: r.IntN(len(sharing)), module: r.IntN(2), locals: map[string]string{}, inputs: map[string]string{}, note: "n"}
-		if r.IntN(3) == 0 {
-			u.region = 1 + r.IntN(2)
-		}
-		for j := range i {
-			if r.IntN(2) == 0 {
-				u.deps = append(u.deps, j)
-			}
-		}
-		for j := range 2 {
-			u.locals[fmt.Sprintf("l%d", j)] = u.known(r, 0)
-		}
-		for _, name := range []string{"v1", "v2", "other"} {
-			if r.IntN(2) == 0 {
-				u.inputs[name] = u.value(r)
-			}
-		}
-		if r.IntN(2) == 0 {
-			u.inputs["tags"] = u.tags(r)
-		}
-		if r.IntN(3) == 0 {
-			u.inputs["size"] = fmt.Sprint(r.IntN(3))
-		}
-		if r.IntN(3) == 0 {
-			u.generate = u.known(r, 1)
-		}
-		if r.IntN(8) == 0 {
-			u.plant(r)
-		}
-		s.units = append(s.units, u)
+	for range 3 + r.IntN(3) {
+		s.addUnit(r)
 	}
 	return s
+}
+
+// addUnit adds a random unit.
+func (s *estateSpec) addUnit(r *rand.Rand) {
+	i := len(s.units)
+	u := &unitSpec{name: fmt.Sprintf("u%d", i), shared: r.IntN(len(sharing)), module: r.IntN(2), locals: map[string]string{}, inputs: map[string]string{}, note: "n", disk: randomFiles(r, unitFiles)}
+	if r.IntN(3) == 0 {
+		u.region = 1 + r.IntN(2)
+	}
+	for j := range i {
+		if r.IntN(2) == 0 {
+			u.deps = append(u.deps, j)
+		}
+	}
+	for j := range 2 {
+		u.locals[fmt.Sprintf("l%d", j)] = u.known(r, 0)
+	}
+	for _, name := range []string{"v1", "v2", "other"} {
+		if r.IntN(2) == 0 {
+			u.inputs[name] = u.value(r)
+		}
+	}
+	if r.IntN(2) == 0 {
+		u.inputs["tags"] = u.tags(r)
+	}
+	if r.IntN(3) == 0 {
+		u.inputs["size"] = fmt.Sprint(r.IntN(3))
+	}
+	if r.IntN(3) == 0 {
+		u.generate = u.known(r, 1)
+	}
+	if r.IntN(8) == 0 {
+		u.plant(r)
+	}
+	s.units = append(s.units, u)
 }
 
 // plant adds a value that is not known before a run.
@@ -205,14 +273,19 @@ func (s *estateSpec) change(r *rand.Rand) (out *estateSpec, quiet bool) {
 	n := *s
 	n.root, n.inputs, n.region, n.common = maps.Clone(s.root), maps.Clone(s.inputs), maps.Clone(s.region), maps.Clone(s.common)
 	n.modules, n.extra, n.units = slices.Clone(s.modules), slices.Clone(s.extra), nil
+	n.dirs, n.shared = slices.Clone(s.dirs), maps.Clone(s.shared)
 	for _, u := range s.units {
 		c := *u
-		c.locals, c.inputs = maps.Clone(u.locals), maps.Clone(u.inputs)
+		c.locals, c.inputs, c.disk = maps.Clone(u.locals), maps.Clone(u.inputs), maps.Clone(u.disk)
 		n.units = append(n.units, &c)
 	}
 	u := n.units[r.IntN(len(n.units))]
 	letter := func() string { return fmt.Sprintf("%q", string(rune('a'+r.IntN(4)))) }
-	switch r.IntN(18) {
+	if r.IntN(8) == 0 {
+		n.noise++
+		return &n, true
+	}
+	switch r.IntN(25) {
 	case 0:
 		n.noise++
 		return &n, true
@@ -256,6 +329,22 @@ func (s *estateSpec) change(r *rand.Rand) (out *estateSpec, quiet bool) {
 		u.plant(r)
 	case 16:
 		n.extra[r.IntN(2)] = []string{"var.size", "1", "2"}[r.IntN(3)]
+	case 17:
+		changeFile(r, u.disk, unitFiles)
+	case 18:
+		changeFile(r, n.shared, sharedFiles)
+	case 19:
+		n.addUnit(r)
+	case 20:
+		if len(n.units) > 2 {
+			n.units = n.units[:len(n.units)-1]
+		}
+	case 21:
+		if !strings.HasPrefix(u.name, "r") {
+			u.name = "r" + u.name
+		}
+	case 22:
+		n.dirs[r.IntN(2)] += "x"
 	default:
 		i := r.IntN(2)
 		m, q := n.modules[i].change(r)
@@ -296,9 +385,13 @@ func (s *estateSpec) unitFile(u *unitSpec) []byte {
 	case u.region > 0:
 		fmt.Fprintf(&b, "import \"region\" {\n  config_path = \"../region.hcl\"\n  %s = true\n}\n", []string{"merge", "deep_merge"}[u.region-1])
 	}
-	fmt.Fprintf(&b, "terraform {\n  source = \"../../m%d\"\n}\n", u.module)
+	slash := "/"
+	if s.whole {
+		slash = "//"
+	}
+	fmt.Fprintf(&b, "terraform {\n  source = \"../../pkg%s%s\"\n}\n", slash, s.dirs[u.module])
 	for _, d := range u.deps {
-		fmt.Fprintf(&b, "dependency \"d%d\" {\n  config_path = \"../u%d\"\n}\n", d, d)
+		fmt.Fprintf(&b, "dependency \"d%d\" {\n  config_path = \"../%s\"\n}\n", d, s.units[d].name)
 	}
 	b.WriteString("locals {\n")
 	s.assignments(&b, u.locals)
@@ -345,9 +438,9 @@ func (s *estateSpec) files() fstest.MapFS {
 	put := func(name, text string) { out[name] = &fstest.MapFile{Data: []byte(text)} }
 	for i, m := range s.modules {
 		for name, f := range m.files() {
-			out[fmt.Sprintf("m%d/%s", i, name)] = f
+			out[path.Join("pkg", s.dirs[i], name)] = f
 		}
-		put(fmt.Sprintf("m%d/extra.tf", i), strings.ReplaceAll(extraModule, "SIZE", s.extra[i]))
+		put(path.Join("pkg", s.dirs[i], "extra.tf"), strings.ReplaceAll(extraModule, "SIZE", s.extra[i]))
 	}
 	var b strings.Builder
 	for _, k := range slices.Sorted(maps.Keys(s.common)) {
@@ -369,6 +462,12 @@ func (s *estateSpec) files() fstest.MapFS {
 	for _, u := range s.units {
 		put("live/"+u.name+"/terragrunt.hcl", string(s.unitFile(u)))
 		put("live/"+u.name+"/note.txt", u.note+"\n")
+		for name, text := range u.disk {
+			put("live/"+u.name+"/"+name, text)
+		}
+	}
+	for name, text := range s.shared {
+		put("live/"+name, text)
 	}
 	return out
 }
@@ -428,11 +527,21 @@ func plannedEstate(t *testing.T, s *estateSpec, dir string) map[string]*plannedU
 		for _, x := range settings {
 			p.inputs[x.Name], _ = x.Value.UnmarkDeep()
 		}
-		prefix := fmt.Sprintf("m%d/", us.module)
+		// The working directory of the unit: a copy of the package, with the files of the unit over the
+		// module.
+		prefix, sub := "pkg/"+s.dirs[us.module]+"/", ""
+		if s.whole {
+			prefix, sub = "pkg/", s.dirs[us.module]
+		}
 		fsys := fstest.MapFS{}
 		for name, f := range files {
 			if rest, ok := strings.CutPrefix(name, prefix); ok {
 				fsys[rest] = f
+			}
+		}
+		for name, f := range files {
+			if rest, ok := strings.CutPrefix(name, "live/"+us.name+"/"); ok {
+				fsys[path.Join(sub, rest)] = f
 			}
 		}
 		all, ds := u.Generate(task)
@@ -441,10 +550,10 @@ func plannedEstate(t *testing.T, s *estateSpec, dir string) map[string]*plannedU
 		}
 		for _, g := range all {
 			v, _ := g.Contents.UnmarkDeep()
-			fsys[g.Path] = &fstest.MapFile{Data: []byte(v.AsString())}
+			fsys[path.Join(sub, g.Path)] = &fstest.MapFile{Data: []byte(v.AsString())}
 			p.generate[g.Name] = v.AsString()
 		}
-		e, ds := tryOpen(t, fsys)
+		e, ds := tryOpen(t, filepath.Join(written(t, fsys), sub), nil)
 		if ds.HasErrors() { // a generated file contains a line break of a decrypted file
 			return nil
 		}
@@ -475,10 +584,11 @@ func plannedEstate(t *testing.T, s *estateSpec, dir string) map[string]*plannedU
 	return out
 }
 
-// bruteRevision opens an estate for a comparison, with the schema of the provider if schemas is set.
-func bruteRevision(t *testing.T, dir, shown string, schemas bool) affected.Revision {
+// bruteRevision opens an estate for a comparison, with the schema of the provider if schemas is set. p
+// contains the differences of the revision from the files on disk.
+func bruteRevision(t *testing.T, dir, shown string, schemas bool, p *readfile.Patch) affected.Revision {
 	t.Helper()
-	x := openRevision(t, dir, shown, unit.Machine{Now: now, Environ: sys.Env{"TEAM=x"}, Run: sys.SkipPrograms})
+	x := openPatched(t, dir, shown, p, unit.Machine{Now: now, Environ: sys.Env{"TEAM=x"}, Run: sys.SkipPrograms})
 	if schemas {
 		p := plantest.New()
 		s, _ := p.Schema(t.Context(), addr.Provider{})
@@ -495,7 +605,7 @@ func uncertain(all ...*estateSpec) map[string]bool {
 	out := map[string]bool{}
 	for _, s := range all {
 		for _, u := range s.units {
-			if u.planted || slices.ContainsFunc(u.deps, func(i int) bool { return out[fmt.Sprintf("u%d", i)] }) {
+			if u.planted || slices.ContainsFunc(u.deps, func(i int) bool { return out[s.units[i].name] }) {
 				out[u.name] = true
 			}
 		}
@@ -507,9 +617,8 @@ func uncertain(all ...*estateSpec) map[string]bool {
 // empty state: none is missed, none is wrong, and only values with unknown parts may change.
 func TestBruteForceEstates(t *testing.T) {
 	t.Parallel()
-	var counts struct{ pairs, different, units, objects, inputs, may, quiet, planted, invalid int }
-	for i := range max(*seeds/4, 1) {
-		seed := *firstSeed + i
+	var counts struct{ pairs, different, units, objects, inputs, may, quiet, planted, invalid, moved, replaced int }
+	one := func(t *testing.T, seed int) {
 		r := rand.New(rand.NewPCG(uint64(seed), 11))
 		schemas := seed%3 > 0
 		first := randomEstate(r)
@@ -523,20 +632,30 @@ func TestBruteForceEstates(t *testing.T) {
 		before, after := plannedEstate(t, first, a), plannedEstate(t, second, b)
 		if before == nil || after == nil {
 			counts.invalid++
-			continue
+			return
 		}
 		counts.pairs++
-		base, head := bruteRevision(t, a, b, schemas), bruteRevision(t, b, b, schemas)
+		// The first estate is in a directory of its own, or is a difference of the second one.
+		base := bruteRevision(t, a, b, schemas, nil)
+		if seed%2 == 0 {
+			base = bruteRevision(t, b, b, schemas, patched(b, b, second.files(), first.files()))
+		}
+		head := bruteRevision(t, b, b, schemas, nil)
 		all, ds := affected.Estates(t.Context(), base, head)
 		fail := func(format string, args ...any) {
 			var text strings.Builder
 			one, two := first.files(), second.files()
-			for _, name := range slices.Sorted(maps.Keys(one)) {
-				if !strings.Contains(name, "m/main.tf") && !strings.Contains(name, "extra") {
-					fmt.Fprintf(&text, "-- %s --\n%s", name, one[name].Data)
-					if string(one[name].Data) != string(two[name].Data) {
-						fmt.Fprintf(&text, "-- %s, CHANGED --\n%s", name, two[name].Data)
-					}
+			for _, name := range slices.Sorted(maps.Keys(merged(one, two))) {
+				if strings.HasSuffix(name, "/extra.tf") {
+					continue
+				}
+				if f := one[name]; f != nil {
+					fmt.Fprintf(&text, "-- %s --\n%s", name, f.Data)
+				}
+				if x, y := one[name], two[name]; x != nil && y == nil {
+					fmt.Fprintf(&text, "-- %s, REMOVED --\n", name)
+				} else if x == nil || string(x.Data) != string(y.Data) {
+					fmt.Fprintf(&text, "-- %s, CHANGED --\n%s", name, y.Data)
 				}
 			}
 			t.Errorf("seed %d, schemas %t: %s", seed, schemas, fmt.Sprintf(format, args...))
@@ -546,10 +665,12 @@ func TestBruteForceEstates(t *testing.T) {
 		}
 		if ds.HasErrors() {
 			fail("%v", ds.Err())
-			continue
+			return
 		}
 		got := map[string]map[string]*affected.Object{}
+		found := map[string]*affected.Unit{}
 		for _, u := range all {
+			found[strings.TrimPrefix(u.Name, "live/")] = u
 			got[u.Name] = map[string]*affected.Object{}
 			for _, o := range u.Objects {
 				got[u.Name][o.Address] = o
@@ -565,10 +686,31 @@ func TestBruteForceEstates(t *testing.T) {
 		}
 		open := uncertain(first, second)
 		some := false
-		for name, x := range before {
-			y := after[name]
+		names := map[string]bool{}
+		for i, u := range first.units {
+			names[u.name] = true
+			if i >= len(second.units) {
+				if x := found[u.name]; x == nil || x.Action != affected.Removed {
+					fail("%s is not removed: %v", u.name, x)
+				}
+				continue
+			}
+			name := second.units[i].name
+			names[name] = true
+			if name != u.name {
+				x, old := found[name], found[u.name]
+				if moved := x != nil && x.Action == affected.Moved && x.Was == "live/"+u.name && old == nil; !moved {
+					if x == nil || old == nil || x.Action != affected.Added || old.Action != affected.Removed {
+						fail("%s is not moved to %s: %v, %v", u.name, name, old, x)
+					}
+					counts.replaced++
+					continue
+				}
+				counts.moved++
+			}
+			x, y := before[u.name], after[name]
 			objects := got["live/"+name]
-			may := open[name]
+			may := open[name] || open[u.name]
 			if may {
 				counts.planted++
 			}
@@ -618,9 +760,23 @@ func TestBruteForceEstates(t *testing.T) {
 				counts.units++
 			}
 		}
+		for i, u := range second.units {
+			if x := found[u.name]; i >= len(first.units) && (x == nil || x.Action != affected.Added) {
+				fail("%s is not added: %v", u.name, x)
+			}
+			names[u.name] = true
+		}
+		for name := range found {
+			if !names[name] {
+				fail("there is no unit %s", name)
+			}
+		}
 		if some {
 			counts.different++
 		}
+	}
+	for i := range max(*seeds/4, 1) {
+		t.Run(fmt.Sprint(*firstSeed+i), func(t *testing.T) { one(t, *firstSeed+i) }) // frees what the seed needs
 	}
 	t.Logf("%+v", counts)
 	if n := *seeds / 4; counts.pairs < n/2 || counts.objects == 0 || counts.may == 0 || counts.quiet == 0 {
@@ -698,7 +854,17 @@ func describe(all []*affected.Unit) string {
 // openRevision opens an estate whose files are in dir.
 func openRevision(t *testing.T, dir, shown string, m unit.Machine) affected.Revision {
 	t.Helper()
-	e, ds := estate.Open(t.Context(), estateOptions(dir, m))
+	return openPatched(t, dir, shown, nil, m)
+}
+
+// openPatched is like openRevision for files that differ from those on disk.
+func openPatched(t *testing.T, dir, shown string, p *readfile.Patch, m unit.Machine) affected.Revision {
+	t.Helper()
+	o := estateOptions(dir, m)
+	if p != nil {
+		o.Host.Plugins = &workdir.Plugins{Directory: &workdir.Directory{Dir: dir, Env: m.Environ, Files: (*readfile.Kept)(nil).Patched(p)}}
+	}
+	e, ds := estate.Open(t.Context(), o)
 	t.Cleanup(func() { e.Close(context.WithoutCancel(t.Context())) })
 	if ds.HasErrors() {
 		t.Error(ds.Errors()[0].Detail)

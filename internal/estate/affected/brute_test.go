@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +17,10 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/estate/affected"
 	"github.com/terrace-iac/terrace/internal/plan/plantest"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/outline"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/provider"
@@ -51,6 +56,10 @@ type spec struct {
 	}
 	noise  int // changes comments, white space and the order of blocks
 	rename string
+	disk   map[string]string // files that functions read, by path relative to the configuration
+	inner  string            // an expression in the called module
+	above  string            // prefix of the names of files above the configuration
+	open   bool              // instances of some blocks are unknown, so that the configuration cannot be planned
 }
 
 type thing struct {
@@ -60,7 +69,7 @@ type thing struct {
 
 // known returns a random expression without unknown parts, as text.
 func (s *spec) known(r *rand.Rand, depth int) string {
-	switch n := r.IntN(9); {
+	switch n := r.IntN(12); {
 	case n < 3 || depth > 2:
 		return fmt.Sprintf("%q", string(rune('a'+r.IntN(5))))
 	case n == 3:
@@ -73,8 +82,10 @@ func (s *spec) known(r *rand.Rand, depth int) string {
 		return fmt.Sprintf("(%s == \"a\" ? %s : %s)", s.known(r, depth+1), s.known(r, depth+1), s.known(r, depth+1))
 	case n == 7:
 		return fmt.Sprintf("lookup(merge({ k = %s }, { %s = %s }), \"k\", \"none\")", s.known(r, depth+1), string(rune('j'+r.IntN(3))), s.known(r, depth+1))
-	default:
+	case n == 8:
 		return fmt.Sprintf("upper(%s)", s.known(r, depth+1))
+	default:
+		return s.reading(r, depth)
 	}
 }
 
@@ -94,7 +105,9 @@ func pick[V any](r *rand.Rand, m map[string]V) string {
 }
 
 func repeatOf(r *rand.Rand) string {
-	switch r.IntN(4) {
+	switch r.IntN(5) {
+	case 4:
+		return []string{`for_each = fileset("${path.module}/set", "*.txt")`, `count = length(fileset(path.module, "**/*.txt")) % 3`}[r.IntN(2)]
 	case 0:
 		return fmt.Sprintf("count = %d", r.IntN(3))
 	case 1:
@@ -104,7 +117,14 @@ func repeatOf(r *rand.Rand) string {
 }
 
 func random(r *rand.Rand) *spec {
-	s := &spec{vars: map[string]string{"v1": `"a"`, "v2": `"b"`}, locals: map[string]string{}, things: map[string]*thing{}, outputs: map[string]string{}, over: map[string]map[string]string{}}
+	s := &spec{above: string(rune('p' + r.IntN(8))), vars: map[string]string{"v1": `"a"`, "v2": `"b"`}, locals: map[string]string{}, things: map[string]*thing{}, outputs: map[string]string{}, over: map[string]map[string]string{}}
+	s.disk = map[string]string{}
+	for _, name := range s.names() {
+		if r.IntN(3) > 0 {
+			s.disk[name] = content(r, name)
+		}
+	}
+	s.inner = s.reading(r, 2)
 	for i := range 3 {
 		s.locals[fmt.Sprintf("l%d", i)] = s.known(r, 0)
 	}
@@ -124,6 +144,7 @@ func random(r *rand.Rand) *spec {
 	for i := range 2 {
 		s.outputs[fmt.Sprintf("o%d", i)] = s.value(r)
 	}
+	s.open = r.IntN(12) == 0
 	s.module.repeat, s.module.input, s.module.factor = repeatOf(r), s.value(r), s.known(r, 0)
 	return s
 }
@@ -131,6 +152,7 @@ func random(r *rand.Rand) *spec {
 // change returns a changed copy. quiet means that the change cannot affect a value.
 func (s *spec) change(r *rand.Rand) (out *spec, quiet bool) {
 	n := *s
+	n.disk = maps.Clone(s.disk)
 	n.vars, n.locals, n.outputs = maps.Clone(s.vars), maps.Clone(s.locals), maps.Clone(s.outputs)
 	n.things, n.over = map[string]*thing{}, map[string]map[string]string{}
 	for k, t := range s.things {
@@ -139,7 +161,7 @@ func (s *spec) change(r *rand.Rand) (out *spec, quiet bool) {
 	for k, a := range s.over {
 		n.over[k] = maps.Clone(a)
 	}
-	switch name := pick(r, n.things); r.IntN(11) {
+	switch name := pick(r, n.things); r.IntN(16) {
 	case 0:
 		n.noise++
 		return &n, true
@@ -165,8 +187,12 @@ func (s *spec) change(r *rand.Rand) (out *spec, quiet bool) {
 		n.module.repeat = repeatOf(r)
 	case 9:
 		n.module.factor = n.known(r, 1)
-	default:
+	case 10:
 		n.outputs["o0"] = n.known(r, 1)
+	case 11:
+		n.inner = n.reading(r, 2)
+	default:
+		return &n, n.changeFile(r)
 	}
 	return &n, false
 }
@@ -231,26 +257,70 @@ func (s *spec) files() fstest.MapFS {
 		}
 		return []byte(text)
 	}
-	return fstest.MapFS{
+	out := fstest.MapFS{
 		"main.tf": {Data: rename(main)}, "a_override.tf": {Data: rename(b.String())},
-		"m/main.tf": {Data: []byte("variable \"id\" {}\nvariable \"factor\" { type = string }\nresource \"x_thing\" \"inner\" {\n  name = \"${var.id}/${var.factor}\"\n  tags = { id = var.id, factor = var.factor }\n}\noutput \"id\" { value = x_thing.inner.id }\n")},
+		"m/main.tf": {Data: []byte("variable \"id\" {}\nvariable \"factor\" { type = string }\nresource \"x_thing\" \"inner\" {\n  name = \"${var.id}/${var.factor}\"\n  tags = { id = var.id, factor = var.factor, file = " + s.inner + " }\n}\noutput \"id\" { value = x_thing.inner.id }\n")},
 	}
+	if s.open {
+		out["open.tf"] = &fstest.MapFile{Data: []byte(openBlocks)}
+	}
+	for name, text := range s.disk {
+		out[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return out
 }
 
-// open returns an engine for the configuration.
-func open(t *testing.T, files fstest.MapFS) *engine.Engine {
+// written writes files in a directory and returns its path. Names may begin with "..".
+func written(t *testing.T, files fstest.MapFS) string {
 	t.Helper()
-	e, ds := tryOpen(t, files)
-	if ds.HasErrors() {
-		t.Fatalf("%s: %s\n%s", ds.Errors()[0].Summary, ds.Errors()[0].Detail, files["main.tf"].Data)
+	dir := filepath.Join(t.TempDir(), "top", "dir")
+	for name, f := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, f.Data, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return e
+	return dir
 }
 
-// tryOpen is like open, but returns the errors of the configuration.
-func tryOpen(t *testing.T, files fstest.MapFS) (*engine.Engine, diag.List) {
+// patched returns the difference of files from those on disk below a directory, as git shows it.
+func patched(dir, root string, disk, files fstest.MapFS) *readfile.Patch {
+	p := readfile.NewPatch(root)
+	left := map[string]bool{}
+	for name := range files {
+		for up := filepath.Join(dir, name); up != root; up = filepath.Dir(up) {
+			left[up] = true
+		}
+	}
+	for name := range disk {
+		for up := filepath.Join(dir, name); up != root; up = filepath.Dir(up) {
+			if !left[up] {
+				p.Hide(up)
+			}
+		}
+	}
+	for name, f := range files {
+		if was := disk[name]; was == nil || string(was.Data) != string(f.Data) {
+			p.Put(filepath.Join(dir, name), 0o644, func() ([]byte, error) { return f.Data, nil })
+		}
+	}
+	return p
+}
+
+// tryOpen returns an engine for the configuration in a directory, with the differences of a revision,
+// or the errors of the configuration.
+func tryOpen(t *testing.T, dir string, p *readfile.Patch) (*engine.Engine, diag.List) {
 	t.Helper()
-	e, ds := engine.Open(t.Context(), engine.Options{Dir: t.TempDir(), Set: &source.Set{}, Sources: &engine.Sources{FS: files}, Providers: providers{plantest.New()}})
+	o := engine.Options{Dir: dir, Set: &source.Set{}, Providers: providers{plantest.New()}}
+	if p != nil {
+		files := (*readfile.Kept)(nil).Patched(p)
+		d := &workdir.Directory{Dir: dir, Files: files}
+		o.Sources, o.ReadFile, o.Stat, o.ReadDir, o.Readlink = d.NewSources(), files.Whole, files.Stat, files.ReadDir, files.Readlink
+	}
+	e, ds := engine.Open(t.Context(), o)
 	if e != nil {
 		t.Cleanup(e.Close)
 	}
@@ -310,9 +380,8 @@ func unknownAt(v cty.Value, path string) bool {
 // schema, references to resources are unknown, so that more values may change.
 func TestBruteForce(t *testing.T) {
 	t.Parallel()
-	var counts struct{ pairs, different, objects, may, quiet, invalid int }
-	for i := range *seeds {
-		seed := *firstSeed + i
+	var counts struct{ pairs, different, objects, may, quiet, invalid, open int }
+	one := func(t *testing.T, seed int) {
 		for _, schemas := range []bool{true, false} {
 			r := rand.New(rand.NewPCG(uint64(seed), 7))
 			first := random(r)
@@ -322,18 +391,37 @@ func TestBruteForce(t *testing.T) {
 				second, q = second.change(r)
 				quiet = quiet && q
 			}
-			a, b := open(t, first.files()), open(t, second.files())
+			// The first configuration is on disk, or is a difference of the second one.
+			one, two := first.files(), second.files()
+			dirOne, dirTwo := written(t, one), written(t, two)
+			a, ds := tryOpen(t, dirOne, nil)
+			b, more := tryOpen(t, dirTwo, nil)
+			if ds = append(ds, more...); ds.HasErrors() {
+				t.Fatalf("%s: %s\n%s", ds.Errors()[0].Summary, ds.Errors()[0].Detail, one["main.tf"].Data)
+			}
+			base := a
+			if seed%2 == 0 {
+				if base, ds = tryOpen(t, dirTwo, patched(dirTwo, filepath.Dir(dirTwo), two, one)); ds.HasErrors() {
+					t.Fatalf("seed %d: %s", seed, ds.Err())
+				}
+			}
 			before, after := planned(t, a), planned(t, b)
 			if before == nil || after == nil {
 				counts.invalid++
+				if quiet && first.open {
+					counts.open++
+					if all := affected.Compare(t.Context(), outlined(t, base, schemas), outlined(t, b, schemas)); len(all) > 0 {
+						t.Errorf("seed %d, schemas %t: a quiet change: %v", seed, schemas, describe([]*affected.Unit{{Objects: all}}))
+					}
+				}
 				continue
 			}
 			got := map[string]*affected.Object{}
-			for _, o := range affected.Compare(t.Context(), outlined(t, a, schemas), outlined(t, b, schemas)) {
+			for _, o := range affected.Compare(t.Context(), outlined(t, base, schemas), outlined(t, b, schemas)) {
 				got[o.Address] = o
 			}
 			fail := func(format string, args ...any) {
-				t.Errorf("seed %d, schemas %t: %s\n%s%s----\n%s%s", seed, schemas, fmt.Sprintf(format, args...), first.files()["main.tf"].Data, first.files()["a_override.tf"].Data, second.files()["main.tf"].Data, second.files()["a_override.tf"].Data)
+				t.Errorf("seed %d, schemas %t: %s\n%s%s", seed, schemas, fmt.Sprintf(format, args...), textOf(one), textOf(two))
 			}
 			counts.pairs++
 			if quiet {
@@ -377,8 +465,122 @@ func TestBruteForce(t *testing.T) {
 			}
 		}
 	}
+	for i := range *seeds {
+		t.Run(fmt.Sprint(*firstSeed+i), func(t *testing.T) { one(t, *firstSeed+i) }) // frees what the seed needs
+	}
 	t.Logf("%+v", counts)
 	if counts.pairs < *seeds/2 || counts.objects == 0 || counts.may == 0 || counts.quiet == 0 {
 		t.Errorf("the seeds cover too little: %+v", counts)
 	}
 }
+
+// names returns the names of the files that functions may read.
+func (s *spec) names() []string {
+	return []string{"f0.txt", "f1.txt", "set/a.txt", "set/b.txt", "set/deep/c.txt", "conf.yaml", "t.tftpl", "m/in.txt", "m/t.tftpl", "../" + s.above + ".txt", "../" + s.above + "/beside.txt"}
+}
+
+// content returns a random content of a file.
+func content(r *rand.Rand, name string) string {
+	letter := string(rune('a' + r.IntN(4)))
+	switch path.Ext(name) {
+	case ".yaml":
+		return "k: " + letter + "\nother: 1\n"
+	case ".tftpl":
+		return "<" + letter + "${v}>"
+	}
+	return letter + []string{"", "\n"}[r.IntN(2)]
+}
+
+// reading returns a random expression that reads files. It has a value if they do not exist.
+func (s *spec) reading(r *rand.Rand, depth int) string {
+	names := s.names()
+	at := "${path.module}/" + names[r.IntN(len(names))]
+	if r.IntN(4) == 0 {
+		at = strings.TrimPrefix(at, "${path.module}/")
+	}
+	switch r.IntN(9) {
+	case 0:
+		return fmt.Sprintf("(fileexists(%q) ? file(%q) : \"none\")", at, at)
+	case 1:
+		return fmt.Sprintf("try(file(%q), \"none\")", at)
+	case 2:
+		return fmt.Sprintf("try(templatefile(\"${path.module}/t.tftpl\", { v = %s }), \"none\")", s.constant(r, depth))
+	case 3:
+		return `join(",", fileset("${path.module}", ` + []string{`"*.txt"`, `"set/**"`, `"**/*.txt"`, `"../` + s.above + `*"`}[r.IntN(4)] + `))`
+	case 4:
+		return `try(yamldecode(file("${path.module}/conf.yaml")).k, "none")`
+	case 5:
+		return fmt.Sprintf("try(%s(%q), \"none\")", []string{"filebase64sha256", "filemd5", "filebase64"}[r.IntN(3)], at)
+	case 6:
+		return fmt.Sprintf("tostring(fileexists(%q))", at)
+	case 7:
+		return `join(",", [for f in fileset(path.module, "set/*") : file("${path.module}/${f}")])`
+	default:
+		return fmt.Sprintf("join(\",\", fileset(\"${path.module}/../%s\", \"**\"))", s.above)
+	}
+}
+
+// constant returns a random expression without unknown parts in the root module, and a text in others.
+func (s *spec) constant(r *rand.Rand, depth int) string {
+	if depth >= 2 {
+		return fmt.Sprintf("%q", string(rune('a'+r.IntN(4))))
+	}
+	return s.known(r, depth+1)
+}
+
+// changeFile changes, adds, removes or renames a file. quiet means that no function reads it.
+func (s *spec) changeFile(r *rand.Rand) (quiet bool) {
+	names := s.names()
+	name := names[r.IntN(len(names))]
+	_, exists := s.disk[name]
+	switch n := r.IntN(6); {
+	case n == 0:
+		s.disk["unread.bin"] = content(r, "x")
+		return true
+	case n == 1:
+		delete(s.disk, name)
+	case n == 2 && exists && path.Ext(name) == ".txt":
+		s.disk[path.Join(path.Dir(name), "new.txt")] = s.disk[name]
+		delete(s.disk, name)
+	case n == 3:
+		s.disk["set/added.txt"] = content(r, "x")
+	default:
+		s.disk[name] = content(r, name)
+	}
+	return false
+}
+
+// textOf returns files as one text.
+func textOf(files fstest.MapFS) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(&b, "-- %s --\n%s\n", name, strings.TrimSuffix(string(files[name].Data), "\n"))
+	}
+	return b.String()
+}
+
+// openBlocks are blocks whose instances are not known before an apply.
+const openBlocks = `
+resource "x_thing" "open" { name = "open" }
+resource "x_thing" "counted" {
+  count = length(x_thing.open.id)
+  name  = "counted-${count.index}"
+}
+resource "x_thing" "keyed" {
+  for_each = toset([x_thing.open.id])
+  name     = each.key
+}
+module "counted" {
+  source = "./m"
+  count  = length(x_thing.open.id)
+  id     = "i"
+  factor = "f"
+}
+module "keyed" {
+  source   = "./m"
+  for_each = toset([x_thing.open.id])
+  id       = each.key
+  factor   = "f"
+}
+output "open" { value = [x_thing.counted[*].id, module.counted[*].id, module.keyed] }
+`

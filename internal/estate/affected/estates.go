@@ -228,10 +228,11 @@ func pair(base, head Revision) []*unitPair {
 		}
 	}
 	for _, name := range names {
-		u := all[name].head
-		if u == nil || all[name].base != nil || len(removed) == 0 {
+		p := all[name]
+		if p == nil || p.head == nil || p.base != nil || len(removed) == 0 { // nil: another unit was moved from there
 			continue
 		}
+		u := p.head
 		text, ok := head.Estate.Text(u)
 		if !ok || len(removed[text]) == 0 {
 			continue
@@ -239,7 +240,7 @@ func pair(base, head Revision) []*unitPair {
 		best := slices.MaxFunc(removed[text], func(a, b string) int {
 			return cmp.Or(cmp.Compare(commonEnd(a, name), commonEnd(b, name)), cmp.Compare(b, a))
 		})
-		all[name].base = all[best].base
+		p.base = all[best].base
 		delete(all, best)
 		removed[text] = slices.DeleteFunc(removed[text], func(n string) bool { return n == best })
 	}

@@ -185,6 +185,7 @@ func TestEstates(t *testing.T) {
 			"a terraform before_hook[0] h added a/terragrunt.hcl:4"},
 		{"added", []string{"-- m/main.tf --", "-- new/terragrunt.hcl --\nterraform { source = \"../m\" }\ninputs = { name = \"n\", region = \"eu\" }\n-- m/main.tf --"}, "new added"},
 		{"moved", []string{"-- a/terragrunt.hcl --", "-- z/terragrunt.hcl --"}, "z moved a"},
+		{"moved to an earlier name", []string{"-- a/terragrunt.hcl --", "-- Z/terragrunt.hcl --"}, "Z moved a"},
 		{"moved, with another value", []string{"-- a/terragrunt.hcl --", "-- z/terragrunt.hcl --", `inputs = { region = local.region }`, "inputs = {\n  region = local.region\n  id = 1\n}"},
 			"z inputs id added root.hcl:4\nz output.id  may_change root.hcl:4\nz terraform_data.x input.id changed root.hcl:4"},
 	} {

@@ -12,9 +12,9 @@ package check
 
 import (
 	"context"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -219,7 +219,7 @@ func (c *checker) mayHaveValues(ctx context.Context, u *discovery.Unit, m *workc
 		return true
 	}
 	for _, dir := range []string{u.Dir, m.Root.Dir} {
-		if holdsValues(c.Dirs.OnDisk(dir)) {
+		if holdsValues(c.Dirs.Disk(), c.Dirs.OnDisk(dir)) {
 			return true
 		}
 	}
@@ -233,8 +233,8 @@ func (c *checker) module(ctx context.Context, u *discovery.Unit) *workcopy.Modul
 }
 
 // holdsValues reports whether a directory contains variable files that are loaded automatically.
-func holdsValues(dir string) bool {
-	entries, err := os.ReadDir(dir)
+func holdsValues(files *readfile.Kept, dir string) bool {
+	entries, err := files.ReadDir(dir)
 	if err != nil {
 		return false
 	}

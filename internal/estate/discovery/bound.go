@@ -24,7 +24,7 @@ func (s *Settings) bounds(queries []filter.Query) diag.List {
 	var ds diag.List
 	dir := s.Boundary
 	if dir != "" {
-		if why := notFolder(dir); why != "" {
+		if why := s.notFolder(dir); why != "" {
 			return badBoundary("%s is no directory that can be used: %s", dir, why)
 		}
 	}
@@ -34,7 +34,7 @@ func (s *Settings) bounds(queries []filter.Query) diag.List {
 				return badBoundary("%s does not contain the working directory %s. The filter %q asks for what needs units, which is looked for from the working directory upwards: so the boundary must be the working directory or one above it", dir, s.Root, q.Text)
 			}
 			for _, in := range []string{t.UpIn, t.DownIn} {
-				if why := notFolder(s.fromRoot(in)); in != "" && why != "" {
+				if why := s.notFolder(s.fromRoot(in)); in != "" && why != "" {
 					ds = append(ds, filter.Invalid(q.Text, fmt.Sprintf("%s is no directory that can be a boundary: %s", in, why))...)
 				}
 			}
@@ -48,8 +48,8 @@ func badBoundary(format string, args ...any) diag.List {
 }
 
 // notFolder returns the reason why a path is not a directory, or "" if it is one.
-func notFolder(path string) string {
-	info, err := os.Stat(path)
+func (s *Settings) notFolder(path string) string {
+	info, err := s.Files.Stat(path)
 	switch {
 	case os.IsNotExist(err):
 		return "it does not exist"

@@ -57,7 +57,7 @@ func (m *modules) dirs(ctx context.Context, u *Unit) []string {
 		return nil
 	}
 	return m.below.Local(root.Dir, func() ([]string, bool) {
-		whole := true
+		disk, whole := m.maker.Disk(), true
 		seen := map[string]bool{}
 		var visit func(m *config.Module)
 		visit = func(m *config.Module) {
@@ -73,7 +73,7 @@ func (m *modules) dirs(ctx context.Context, u *Unit) []string {
 				if ds.HasErrors() || !value.IsText(v) || !strings.HasPrefix(v.AsString(), ".") {
 					continue
 				}
-				sub, more := config.Load(filepath.Join(m.Dir, filepath.FromSlash(v.AsString())), config.Options{})
+				sub, more := config.Load(filepath.Join(m.Dir, filepath.FromSlash(v.AsString())), config.Options{FS: disk})
 				if !more.HasErrors() {
 					visit(sub)
 				}
@@ -105,7 +105,7 @@ func (m *modules) files(t *demand.Task, u *Unit) []string {
 	return m.listings.Local(dir, func() ([]string, bool) {
 		var found []string
 		whole := true
-		_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		_ = m.maker.Disk().WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
 				whole = false

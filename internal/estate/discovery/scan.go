@@ -3,7 +3,6 @@ package discovery
 import (
 	"bytes"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,7 +64,7 @@ func walk(s *Settings, root string) (f finding, maybe []candidate, ds diag.List)
 			maybe = append(maybe, candidate{p, from})
 		}
 	}
-	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+	err := s.Files.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -82,7 +81,7 @@ func walk(s *Settings, root string) (f finding, maybe []candidate, ds diag.List)
 		return nil
 	})
 	if err == nil {
-		err = s.Overlay.Walk(root, add)
+		err = s.Overlay.Walk(s.Files, root, add)
 	}
 	if err != nil {
 		return f, nil, diag.Errorf(diag.CodeFilesRead, nil, "Failed to look for units", "The directory cannot be read: %s.", err)
@@ -144,7 +143,7 @@ func isUnitName(name, configName string) bool {
 // only candidate is the unit file, which the loader reads anyway. files reads them and may be
 // nil.
 func EnvironmentFiles(files *readfile.Kept, dir string) []string {
-	entries, err := os.ReadDir(dir)
+	entries, err := files.ReadDir(dir)
 	if err != nil {
 		return nil
 	}

@@ -1,10 +1,10 @@
 // Package revision gives access to two revisions of a directory: two commits, a commit and the
 // working tree, or two directories.
 //
-// Main types: Pair and Revision. The one rule: the user's working tree is never changed. If a commit
-// differs from the working tree in the texts of files only, the texts of the commit replace those of
-// the working tree in memory. Otherwise the commit is read from a worktree in the directory for
-// temporary files, and paths in it are shown as those of the repository.
+// Main types: Pair and Revision. The one rule: the user's working tree is never changed. The differences
+// of a commit from the working tree are kept in memory, unless programs have to read its files. Then the
+// commit is read from a worktree in the directory for temporary files, and paths in it are shown as
+// those of the repository.
 package revision
 
 import (
@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 )
 
@@ -24,9 +25,8 @@ type Revision struct {
 	Name string // as shown: a commit, "the working tree" or a directory
 	Dir  string // absolute; it may not exist in this revision
 	ID   string // of the commit; "" for the working tree and for directories
-	// Texts contains the texts that replace files of the working tree, by absolute path. nil means
-	// that the revision is read from files alone.
-	Texts map[string][]byte
+	// Patch is the difference of the files from those on disk. nil means none.
+	Patch *readfile.Patch
 
 	root string // root of the files
 	as   string // root of the files as it is shown: that of the repository
@@ -46,9 +46,8 @@ const WorkingTree = "the working tree"
 // Open opens the revisions that words name, for a directory: nothing (the merge base of HEAD with
 // the default branch, and the working tree), BASE, BASE..HEAD, BASE...HEAD, or two directories. BASE
 // alone is compared with the working tree. "..." compares with the merge base, and a missing HEAD
-// is the working tree. replace allows that the texts of a commit replace those of the working tree;
-// see Revision.Texts.
-func Open(ctx context.Context, repo git.Repo, trees *git.Worktrees, dir string, words []string, replace bool) (*Pair, error) {
+// is the working tree. With checkout, the files of commits are on disk, and Revision.Patch is not set.
+func Open(ctx context.Context, repo git.Repo, trees *git.Worktrees, dir string, words []string, checkout bool) (*Pair, error) {
 	p := &Pair{repo: repo}
 	if len(words) == 2 {
 		for i, to := range []**Revision{&p.Base, &p.Head} {
@@ -94,11 +93,11 @@ func Open(ctx context.Context, repo git.Repo, trees *git.Worktrees, dir string, 
 		}
 		base = id
 	}
-	if p.Base, err = p.commit(ctx, trees, dir, base, replace); err == nil {
+	if p.Base, err = p.commit(ctx, trees, dir, base, checkout); err == nil {
 		if head == "" {
 			p.Head = &Revision{Name: WorkingTree, Dir: dir, root: top, as: top}
 		} else {
-			p.Head, err = p.commit(ctx, trees, dir, head, replace)
+			p.Head, err = p.commit(ctx, trees, dir, head, checkout)
 		}
 	}
 	if err != nil {
@@ -108,9 +107,8 @@ func Open(ctx context.Context, repo git.Repo, trees *git.Worktrees, dir string, 
 	return p, nil
 }
 
-// commit returns the revision of a commit. It is checked out in a worktree unless replace is true
-// and the commit differs from the working tree in the texts of files only.
-func (p *Pair) commit(ctx context.Context, trees *git.Worktrees, dir, name string, replace bool) (*Revision, error) {
+// commit returns the revision of a commit. With checkout, it is checked out in a worktree.
+func (p *Pair) commit(ctx context.Context, trees *git.Worktrees, dir, name string, checkout bool) (*Revision, error) {
 	id, err := p.repo.Commit(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("there is no commit %s", name)
@@ -123,20 +121,33 @@ func (p *Pair) commit(ctx context.Context, trees *git.Worktrees, dir, name strin
 	if name == id {
 		shown = id[:min(len(id), 12)]
 	}
-	if replace {
-		texts, ok, err := p.repo.TextsOf(ctx, p.top, id)
+	if !checkout {
+		patch, err := p.repo.PatchOf(ctx, p.top, id)
 		if err != nil {
 			return nil, err
 		}
-		if ok {
-			return &Revision{Name: shown, Dir: dir, ID: id, Texts: texts, root: p.top, as: p.top}, nil
-		}
+		return &Revision{Name: shown, Dir: dir, ID: id, Patch: patch, root: p.top, as: p.top}, nil
 	}
 	tree, err := p.checkouts.Add(ctx, p.repo, trees, p.top, id)
 	if err != nil {
 		return nil, err
 	}
 	return &Revision{Name: shown, Dir: filepath.Join(tree, rel), ID: id, root: tree, as: p.top}, nil
+}
+
+// Files returns the reader of the files of the revision. files reads those on disk and may be nil.
+func (r *Revision) Files(files *readfile.Kept) *readfile.Kept {
+	if r.Patch == nil {
+		return files
+	}
+	return files.Patched(r.Patch)
+}
+
+// Below returns the revision of a directory below that of r, or of another path relative to it.
+func (r *Revision) Below(name string) *Revision {
+	n := *r
+	n.Dir = filepath.Join(r.Dir, name)
+	return &n
 }
 
 // Close removes the worktrees.

@@ -51,7 +51,7 @@ func (d *UnitDirectory) make() error {
 	}
 	put := copytree.Files{}
 	if d.Files.Unit != "" || d.Unit.Module != "" { // the module is not in the unit's directory
-		if err := put.Add(d.Files.Package, root, d.Files.Copy); err != nil {
+		if err := put.Add(d.read, d.Files.Package, root, d.Files.Copy); err != nil {
 			return err
 		}
 	}
@@ -59,7 +59,7 @@ func (d *UnitDirectory) make() error {
 		if from == "" {
 			from = d.Files.Package
 		}
-		if err := put.Add(from, d.Path, d.Files.Copy); err != nil {
+		if err := put.Add(d.read, from, d.Path, d.Files.Copy); err != nil {
 			return err
 		}
 	}

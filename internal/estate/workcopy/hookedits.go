@@ -198,7 +198,7 @@ func (d *UnitDirectory) Reread() (bool, error) {
 		return false, ds.Err()
 	}
 	root := d.packageDir()
-	now, err := overlay.New(root, d.Files.Sub, root, d.Path, d.data, copytree.Rules{All: true})
+	now, err := overlay.New(nil, root, d.Files.Sub, root, d.Path, d.data, copytree.Rules{All: true})
 	if err != nil {
 		return false, err
 	}

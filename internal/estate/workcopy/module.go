@@ -145,11 +145,10 @@ func (m *Maker) local(t *demand.Task, u *unit.Unit) *localTree {
 	}
 	dir := filepath.Join(pkg, sub)
 	out, err := m.modules.Do(t.Context(), dir, func() (tree *localTree, known bool) {
-		f, err := overlay.New(pkg, sub, pkg, dir, m.s.Data, copytree.Rules{})
+		f, err := overlay.New(m.s.Read, pkg, sub, pkg, dir, m.s.Data, copytree.Rules{})
 		if err != nil {
 			return nil, false
 		}
-		f.Disk = m.s.Read
 		o := module.Options{ // file names are those of a run
 			Config: config.Options{FS: f, Set: &source.Set{}, Parses: &m.parses}, Loads: &module.Loads{}, Canonical: fetch.Canonical,
 		}

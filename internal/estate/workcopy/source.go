@@ -160,7 +160,7 @@ func (m *Maker) packageOf(ctx context.Context, u *unit.Unit, src moduleSource, f
 			pkg = filepath.Join(u.Dir, pkg)
 		}
 		pkg = m.s.OnDisk(pkg)
-		if info, err := os.Stat(filepath.Join(pkg, sub)); pkg != os.DevNull && (err != nil || !info.IsDir()) {
+		if info, err := m.s.Read.Stat(filepath.Join(pkg, sub)); pkg != os.DevNull && (err != nil || !info.IsDir()) {
 			return "", "", diag.Errorf(diag.CodeEstateModuleNotFound, src.at, "Module not found", "The source of the module, %q, leads to %s, which is not a directory.", src.text, filepath.Join(pkg, sub))
 		}
 		return pkg, sub, nil
@@ -175,7 +175,7 @@ func (m *Maker) packageOf(ctx context.Context, u *unit.Unit, src moduleSource, f
 	if ds.HasErrors() {
 		return "", "", slices.Clone(ds).Under(src.at)
 	}
-	if info, err := os.Stat(filepath.Join(dir, sub)); err != nil || !info.IsDir() {
+	if info, err := m.s.Read.Stat(filepath.Join(dir, sub)); err != nil || !info.IsDir() {
 		return "", "", diag.Errorf(diag.CodeEstateModuleNotFound, src.at, "Module not found", "The package %q has no directory %q.", root, sub)
 	}
 	return dir, sub, nil

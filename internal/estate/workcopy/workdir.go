@@ -17,7 +17,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -76,6 +75,9 @@ func (m *Maker) OnDisk(dir string) string { return m.s.OnDisk(dir) }
 
 // Forget discards the module of a unit, which Module computes again on demand.
 func (m *Maker) Forget(id string) { m.overlay.Forget(id) }
+
+// Disk returns the reader of the files; see Settings.Read.
+func (m *Maker) Disk() *readfile.Kept { return m.s.Read }
 
 // FilesParsed returns the number of module files that were parsed.
 func (m *Maker) FilesParsed() int { return m.parses.Parsed() }
@@ -194,12 +196,12 @@ func (m *Maker) files(ctx context.Context, d *UnitDirectory, src moduleSource, f
 	if u.Module != "" {
 		unitDir = "" // the directory of an environment file is no unit, so its files are not copied over the module
 	}
-	out, err := overlay.New(pkg, sub, unitDir, d.Path, m.s.Data, rules)
+	out, err := overlay.New(m.s.Read, pkg, sub, unitDir, d.Path, m.s.Data, rules)
 	if err != nil {
 		ds = append(ds, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read the unit's directory", "The directory cannot be read: %s.", err)...)
 	}
 	if out != nil {
-		out.Parsed, out.Disk = m.parses.Text, m.s.Read
+		out.Parsed = m.parses.Text
 	}
 	return out, ds
 }
@@ -274,13 +276,13 @@ func (m *Maker) share(d *UnitDirectory) *Parsed {
 		key += "\x00" + g // these select the files of the package
 	}
 	for name := range d.Files.Own {
-		info, err := os.Stat(filepath.Join(d.Files.Unit, name))
+		info, err := m.s.Read.Stat(filepath.Join(d.Files.Unit, name))
 		if overlay.IsConfig(name) || err == nil && info.IsDir() {
 			key += "\x00" + d.Files.Unit
 			break
 		}
 	}
-	if _, err := os.Stat(filepath.Join(d.modules(), "modules.json")); err == nil {
+	if _, err := m.s.Read.Stat(filepath.Join(d.modules(), "modules.json")); err == nil {
 		key += "\x00" + d.Path // the installed modules belong to this directory
 	}
 	h := sha256.New()
@@ -342,7 +344,7 @@ func (d *UnitDirectory) Locate(name string) string {
 		return name
 	}
 	for _, p := range d.Files.Where(name) {
-		if _, err := os.Stat(p); err == nil {
+		if _, err := d.Files.Disk.Stat(p); err == nil {
 			return p
 		}
 	}

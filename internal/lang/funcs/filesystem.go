@@ -117,6 +117,9 @@ func (s *scope) stat(path string) (fs.FileInfo, error) {
 			return info, err
 		}
 	}
+	if s.config.Stat != nil {
+		return s.config.Stat(path)
+	}
 	return os.Stat(path)
 }
 
@@ -302,6 +305,9 @@ func (s *scope) filesBelow(dir string) fs.FS {
 	if name, ok := s.inFolder(dir); ok {
 		return subFolder{s.config.Folder, name}
 	}
+	if s.config.Stat != nil && s.config.ReadDir != nil {
+		return readfile.DirFS{Dir: dir, ReadContent: s.readFile, Status: s.config.Stat, List: s.config.ReadDir}
+	}
 	return os.DirFS(dir)
 }
 
@@ -342,7 +348,7 @@ func (w *walked) ReadDir(name string) ([]fs.DirEntry, error) {
 	w.seen[name] = info
 	for up := name; up != "."; {
 		up = path.Dir(up)
-		if above, ok := w.seen[up]; ok && os.SameFile(above, info) {
+		if above, ok := w.seen[up]; ok && readfile.SameFile(above, info) {
 			w.loop = name
 			return nil, nil
 		}

@@ -45,6 +45,9 @@ type Config struct {
 	// ReadFile reads a file by its path, which is already joined with BaseDir. nil means
 	// readfile.Whole. It must be safe for concurrent calls.
 	ReadFile func(path string) ([]byte, error)
+	// Stat and ReadDir are like the functions of package os, which nil means.
+	Stat    func(path string) (fs.FileInfo, error)
+	ReadDir func(path string) ([]fs.DirEntry, error)
 	// TemplateDepth is the maximum nesting of templates that call templates; 0 means 1024.
 	TemplateDepth int
 }

@@ -8,8 +8,11 @@ import (
 )
 
 // ResolveLinks resolves the links in a slash-separated path relative to root. The result is
-// relative unless there is an absolute link.
-func ResolveLinks(root, rel string) string {
+// relative unless there is an absolute link. readlink is like os.Readlink, which nil means.
+func ResolveLinks(readlink func(path string) (string, error), root, rel string) string {
+	if readlink == nil {
+		readlink = os.Readlink
+	}
 	open := func(p string) string {
 		if filepath.IsAbs(p) {
 			return filepath.FromSlash(p)
@@ -23,7 +26,7 @@ func ResolveLinks(root, rel string) string {
 	for links := 0; len(rest) > 0; {
 		next := path.Join(done, rest[0])
 		rest = rest[1:]
-		target, err := os.Readlink(open(next))
+		target, err := readlink(open(next))
 		if err != nil || links > 255 {
 			done = next
 			continue

@@ -97,7 +97,7 @@ func TestResolveLinks(t *testing.T) {
 		"real": "real", "link/deep": "real/deep", "link/up/deep": "real/deep", "none/x": "none/x", ".": ".", "../x": "../x", "loop/x": "loop/x",
 		"abs/deep": filepath.ToSlash(filepath.Join(root, "real", "deep")),
 	} {
-		if got := module.ResolveLinks(root, name); got != want && name != "abs/deep" {
+		if got := module.ResolveLinks(nil, root, name); got != want && name != "abs/deep" {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		} else if name == "abs/deep" && !strings.HasSuffix(got, "/real/deep") {
 			t.Error(got)

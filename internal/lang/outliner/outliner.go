@@ -336,7 +336,7 @@ func (c collector) call(m *eval.Module, call *eval.Call) {
 			p.once(l2{call, "unknown"}, func() outline.Print {
 				s := repetition(cfg.Repeat)
 				if s != nil {
-					c.add(&outline.Object{Kind: outline.Call, Addr: out.Addr + " instances", At: cfg.At, Parts: []outline.Part{{Path: " " + s.Name, Print: p.expr(moduleFrame(m), s.Expr, nil), Unknown: true, At: s.Range}}})
+					c.add(&outline.Object{Kind: outline.Call, Addr: out.Addr + " instances", Instance: ModuleInstance(child.Addr), Some: true, At: cfg.At, Parts: []outline.Part{{Path: " " + s.Name, Print: p.expr(moduleFrame(m), s.Expr, nil), Unknown: true, At: s.Range}}})
 				}
 				return outline.Print{}
 			})

@@ -3,6 +3,7 @@ package functions
 import (
 	"errors"
 	"fmt"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -21,20 +22,29 @@ import (
 
 // Files caches the status of files and directories. It may be used concurrently.
 type Files struct {
-	status func(path string) (fs.FileInfo, error)
-	ids    parallel.Cache[string, string]
-	stats  parallel.Cache[string, stat]
-	finds  parallel.Cache[[2]string, string]
+	tree  Tree
+	ids   parallel.Cache[string, string]
+	stats parallel.Cache[string, stat]
+	finds parallel.Cache[[2]string, string]
 }
 
 type stat struct{ exists, dir bool }
 
-// NewFiles returns a Files that calls status, which is a function like os.Stat.
-func NewFiles(status func(path string) (fs.FileInfo, error)) *Files { return &Files{status: status} }
+// A Tree contains functions that read a file system, like those of packages os and path/filepath. All
+// are required.
+type Tree struct {
+	ReadFile     func(path string) ([]byte, error)
+	Stat         func(path string) (fs.FileInfo, error)
+	ReadDir      func(path string) ([]fs.DirEntry, error)
+	EvalSymlinks func(path string) (string, error)
+}
+
+// NewFiles returns a Files of a file system.
+func NewFiles(tree Tree) *Files { return &Files{tree: tree} }
 
 func (f *Files) stat(path string) stat {
 	return f.stats.Local(path, func() (stat, bool) {
-		info, err := f.status(path)
+		info, err := f.tree.Stat(path)
 		if err != nil {
 			return stat{}, errors.Is(err, fs.ErrNotExist)
 		}
@@ -51,13 +61,13 @@ func (f *Files) IsDir(path string) bool { return f.stat(path).dir }
 // Identity returns the cleaned path of a file with symbolic links resolved.
 func (f *Files) Identity(path string) string {
 	dir := f.ids.Pure(filepath.Dir(path), func() string {
-		if d, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		if d, err := f.tree.EvalSymlinks(filepath.Dir(path)); err == nil {
 			return d
 		}
 		return filepath.Dir(path)
 	})
 	return f.ids.Pure(path, func() string {
-		if p, err := filepath.EvalSymlinks(filepath.Join(dir, filepath.Base(path))); err == nil {
+		if p, err := f.tree.EvalSymlinks(filepath.Join(dir, filepath.Base(path))); err == nil {
 			return p
 		}
 		return filepath.Join(dir, filepath.Base(path))
@@ -201,7 +211,7 @@ func (k *call) markGlob(args []string) (cty.Value, error) {
 	if len(args) != 1 {
 		return cty.NilVal, fmt.Errorf("1 pattern expected, not %d", len(args))
 	}
-	found, err := doublestar.FilepathGlob(AbsPath(k.Dir(), args[0]), doublestar.WithFilesOnly())
+	found, err := k.Files.glob(AbsPath(k.Dir(), args[0]))
 	if err != nil {
 		return cty.NilVal, err
 	}
@@ -210,4 +220,15 @@ func (k *call) markGlob(args []string) (cty.Value, error) {
 		k.Reads(p)
 	}
 	return stringList(found), nil
+}
+
+// glob returns the files whose absolute paths match a pattern.
+func (f *Files) glob(pattern string) ([]string, error) {
+	base, rest := doublestar.SplitPattern(filepath.ToSlash(pattern))
+	dir := filepath.FromSlash(base)
+	found, err := doublestar.Glob(readfile.DirFS{Dir: dir, ReadContent: f.tree.ReadFile, Status: f.tree.Stat, List: f.tree.ReadDir}, rest, doublestar.WithFilesOnly())
+	for i, name := range found {
+		found[i] = filepath.Join(dir, filepath.FromSlash(name))
+	}
+	return found, err
 }

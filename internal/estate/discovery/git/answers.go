@@ -25,10 +25,11 @@ type Answers struct {
 
 // Record is the serializable content of Answers.
 type Record struct {
-	Commits  map[string]string `json:"commits,omitempty"`  // commit IDs, by name
-	Diffs    map[string]string `json:"diffs,omitempty"`    // output of git diff, by the text in the brackets of filters
-	Affected string            `json:"affected,omitempty"` // result of Repo.Affected
-	Trees    map[string]string `json:"trees,omitempty"`    // names of the file trees of commits, by the commit as written in filters
+	Commits  map[string]string   `json:"commits,omitempty"`  // commit IDs, by name
+	Diffs    map[string]string   `json:"diffs,omitempty"`    // output of git diff, by the text in the brackets of filters
+	Affected string              `json:"affected,omitempty"` // result of Repo.Affected
+	Values   map[string][]string `json:"values,omitempty"`   // names of the units whose values differ from a revision, by the revision as written in filters
+	Trees    map[string]string   `json:"trees,omitempty"`    // names of the file trees of commits, by the commit as written in filters
 }
 
 // Given returns Answers that replay s, which another machine recorded. unpack writes the files of
@@ -44,10 +45,10 @@ func (a *Answers) Record() *Record {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.said.Commits) == 0 && len(a.said.Diffs) == 0 && a.said.Affected == "" {
+	if len(a.said.Commits) == 0 && len(a.said.Diffs) == 0 && len(a.said.Values) == 0 && a.said.Affected == "" {
 		return nil
 	}
-	return &Record{Commits: maps.Clone(a.said.Commits), Diffs: maps.Clone(a.said.Diffs), Affected: a.said.Affected}
+	return &Record{Commits: maps.Clone(a.said.Commits), Diffs: maps.Clone(a.said.Diffs), Affected: a.said.Affected, Values: maps.Clone(a.said.Values)}
 }
 
 // areGiven reports whether answers are replayed and git is not run. a may be nil.
@@ -98,6 +99,29 @@ func (a *Answers) affected(ask func() (string, error)) (string, error) {
 		a.said.Affected = text
 	}
 	return text, err
+}
+
+// Differing returns the recorded names of the units whose values differ from a revision or, unless
+// answers are replayed, calls find and records its result if ok is true. a may be nil.
+func (a *Answers) Differing(base string, find func() (names []string, ok bool)) (names []string, ok bool) {
+	if a == nil {
+		return find()
+	}
+	a.mu.Lock()
+	names, ok = a.said.Values[base]
+	a.mu.Unlock()
+	if ok || a.given {
+		return names, ok
+	}
+	if names, ok = find(); ok { // it may ask for other answers
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.said.Values == nil {
+			a.said.Values = map[string][]string{}
+		}
+		a.said.Values[base] = names
+	}
+	return names, ok
 }
 
 // tree writes the files of a commit into a directory.

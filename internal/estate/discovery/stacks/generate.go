@@ -13,6 +13,7 @@ package stacks
 import (
 	"context"
 	"fmt"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,6 +46,7 @@ type Settings struct {
 	// Overlay, if not nil, receives the generated units, and nothing is written to disk. Env must
 	// read files through it.
 	Overlay *Overlay
+	Files   *readfile.Kept // reads the sources; may be nil
 }
 
 // Generate generates the units and stacks of stack files. find returns the existing stack files.
@@ -179,7 +181,7 @@ func (g *generator) item(ctx context.Context, it *unit.StackItem) diag.List {
 		names = []string{unit.StackName}
 	}
 	holds := func(name string) bool {
-		_, err := g.s.Overlay.Stat(filepath.Join(it.Dir, name))
+		_, err := g.s.Overlay.Stat(g.s.Files, filepath.Join(it.Dir, name))
 		return err == nil
 	}
 	if it.Validate && !slices.ContainsFunc(names, holds) {
@@ -198,7 +200,7 @@ func (g *generator) sourceDir(ctx context.Context, it *unit.StackItem) (string, 
 			dir = filepath.Join(filepath.Dir(it.At.Filename), dir)
 		}
 		dir = filepath.Join(dir, filepath.FromSlash(sub))
-		if dir = g.s.Overlay.Locate(dir); !isDir(dir) {
+		if dir = g.s.Overlay.Locate(dir); !isDir(g.s.Files, dir) {
 			return "", Invalid("Source of a stack not found", "The source of the %s %q, %q, leads to %s, which is not a directory.", it.Kind, it.Address(), it.Source, dir).Under(&it.At)
 		}
 		return dir, nil
@@ -211,7 +213,7 @@ func (g *generator) sourceDir(ctx context.Context, it *unit.StackItem) (string, 
 		return "", slices.Clone(ds).Under(&it.At)
 	}
 	dir := filepath.Join(pkg, filepath.FromSlash(sub))
-	if !isDir(dir) {
+	if !isDir(g.s.Files, dir) {
 		return "", Invalid("Source of a stack not found", "The package %q has no directory %q.", root, sub).Under(&it.At)
 	}
 	return dir, ds
@@ -229,8 +231,8 @@ func beside(it *unit.StackItem) map[string][]byte {
 	return out
 }
 
-func isDir(path string) bool {
-	info, err := os.Stat(path)
+func isDir(files *readfile.Kept, path string) bool {
+	info, err := files.Stat(path)
 	return err == nil && info.IsDir()
 }
 
@@ -250,7 +252,7 @@ func (g *generator) write(from string, it *unit.StackItem) error {
 		return err
 	}
 	put := copytree.Files{}
-	if err := put.Add(from, it.Dir, copytree.Rules{All: true}); err != nil {
+	if err := put.Add(g.s.Files, from, it.Dir, copytree.Rules{All: true}); err != nil {
 		return err
 	}
 	if err := put.Copy(it.Dir, nil); err != nil {

@@ -3,9 +3,9 @@ package stacks
 import (
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -75,12 +75,31 @@ func (u *Overlay) ReadFile(files *readfile.Kept, path string) ([]byte, error) {
 	return files.Whole(u.Locate(path))
 }
 
-// Stat returns the file information as if everything had been written to disk.
-func (u *Overlay) Stat(path string) (fs.FileInfo, error) {
+// Stat returns the file information as if everything had been written to disk. files may be nil.
+func (u *Overlay) Stat(files *readfile.Kept, path string) (fs.FileInfo, error) {
 	if b := u.beside(path); b != nil {
 		return besideInfo{filepath.Base(path), len(b)}, nil
 	}
-	return os.Stat(u.Locate(path))
+	return files.Stat(u.Locate(path))
+}
+
+// ReadDir returns the entries of a directory as if everything had been written to disk. files may be
+// nil.
+func (u *Overlay) ReadDir(files *readfile.Kept, path string) ([]fs.DirEntry, error) {
+	out, err := files.ReadDir(u.Locate(path))
+	if u == nil || err != nil {
+		return out, err
+	}
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	for name, text := range u.files {
+		base := filepath.Base(name)
+		if filepath.Dir(name) == filepath.Clean(path) && !slices.ContainsFunc(out, func(en fs.DirEntry) bool { return en.Name() == base }) {
+			out = append(out, fs.FileInfoToDirEntry(besideInfo{base, len(text)}))
+		}
+	}
+	slices.SortFunc(out, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return out, nil
 }
 
 func (u *Overlay) beside(path string) []byte {
@@ -104,7 +123,8 @@ func (u *Overlay) Holds(dir string) bool {
 }
 
 // Walk calls visit for each generated file below root, with its path and the path of its source.
-func (u *Overlay) Walk(root string, visit func(path, from string)) error {
+// disk reads the sources and may be nil.
+func (u *Overlay) Walk(disk *readfile.Kept, root string, visit func(path, from string)) error {
 	if u == nil {
 		return nil
 	}
@@ -112,7 +132,7 @@ func (u *Overlay) Walk(root string, visit func(path, from string)) error {
 	defer u.mu.RUnlock()
 	for _, dir := range u.below(root) {
 		files := copytree.Files{}
-		if err := files.Add(u.dirs[dir], dir, copytree.Rules{All: true}); err != nil {
+		if err := files.Add(disk, u.dirs[dir], dir, copytree.Rules{All: true}); err != nil {
 			return err
 		}
 		for _, path := range slices.Sorted(maps.Keys(files)) {

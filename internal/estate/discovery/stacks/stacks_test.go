@@ -1,6 +1,7 @@
 package stacks_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,7 +21,7 @@ func generate(t *testing.T, root string, whole bool, over *stacks.Overlay) (inco
 	t.Helper()
 	s := stacks.Settings{Env: unit.Env{WorkingDir: root}, Whole: whole, Overlay: over}
 	if over != nil {
-		s.Env.Stat = over.Stat
+		s.Env.Stat = func(path string) (fs.FileInfo, error) { return over.Stat(nil, path) }
 		s.Env.ReadFile = func(path string) ([]byte, error) { return over.ReadFile(nil, path) }
 	}
 	return stacks.Generate(t.Context(), s, &source.Set{}, func(int) (out []string, ds diag.List) {
@@ -29,7 +30,7 @@ func generate(t *testing.T, root string, whole bool, over *stacks.Overlay) (inco
 				out = append(out, filepath.Join(root, name))
 			}
 		}
-		if err := over.Walk(root, func(path, _ string) {
+		if err := over.Walk(nil, root, func(path, _ string) {
 			if filepath.Base(path) == unit.StackName {
 				out = append(out, path)
 			}
@@ -159,7 +160,7 @@ func TestOverlay(t *testing.T) {
 	if got := over.Locate(filepath.Join(dir, "terragrunt.hcl")); got != filepath.Join(root, "lib", "a", "terragrunt.hcl") || !over.Holds(dir) || over.Holds(root) {
 		t.Error(got)
 	}
-	if _, err := over.Stat(filepath.Join(dir, "missing")); !os.IsNotExist(err) {
+	if _, err := over.Stat(nil, filepath.Join(dir, "missing")); !os.IsNotExist(err) {
 		t.Error(err)
 	}
 	if got := (*stacks.Overlay)(nil).Locate(dir); got != dir {

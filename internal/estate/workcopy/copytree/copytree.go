@@ -127,9 +127,10 @@ func StampAt(path string) Stamp {
 	return stampOf(info)
 }
 
-// Add adds the files below the directory from that the rules select, as copies below to.
-func (ps Files) Add(from, to string, rules Rules) error {
-	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+// Add adds the files below the directory from that the rules select, as copies below to. disk reads the
+// directory and may be nil.
+func (ps Files) Add(disk *readfile.Kept, from, to string, rules Rules) error {
+	return disk.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -146,7 +147,7 @@ func (ps Files) Add(from, to string, rules Rules) error {
 		if d.IsDir() {
 			return nil
 		}
-		info, err := os.Stat(path)
+		info, err := disk.Stat(path)
 		if err != nil || info.IsDir() {
 			return nil // a broken link, or a link to a directory
 		}

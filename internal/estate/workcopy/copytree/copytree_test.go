@@ -17,7 +17,7 @@ import (
 func copied(t *testing.T, from, to string, rules copytree.Rules) error {
 	t.Helper()
 	files := copytree.Files{}
-	if err := files.Add(from, to, rules); err != nil {
+	if err := files.Add(nil, from, to, rules); err != nil {
 		t.Fatal(err)
 	}
 	if err := files.Copy(to, nil); err != nil {

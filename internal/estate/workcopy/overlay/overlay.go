@@ -10,7 +10,6 @@ package overlay
 
 import (
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -48,9 +47,9 @@ type FS struct {
 
 // New returns the FS of a module with the files of unitDir over it; "" means none. dir is the
 // working directory. data is the directory for installed modules and providers, relative to dir
-// or absolute.
-func New(pkg, sub, unitDir, dir, data string, rules copytree.Rules) (*FS, error) {
-	f := &FS{Package: pkg, Sub: sub, dir: dir, Copy: rules, Generated: map[string][]byte{}, Own: map[string]bool{}}
+// or absolute. disk reads the files and may be nil.
+func New(disk *readfile.Kept, pkg, sub, unitDir, dir, data string, rules copytree.Rules) (*FS, error) {
+	f := &FS{Disk: disk, Package: pkg, Sub: sub, dir: dir, Copy: rules, Generated: map[string][]byte{}, Own: map[string]bool{}}
 	if data != "" && data != ".terraform" {
 		f.data = sys.Join(dir, data) + string(filepath.Separator)
 	}
@@ -58,7 +57,7 @@ func New(pkg, sub, unitDir, dir, data string, rules copytree.Rules) (*FS, error)
 		return f, nil
 	}
 	f.Unit = unitDir
-	entries, err := os.ReadDir(unitDir)
+	entries, err := disk.ReadDir(unitDir)
 	for _, en := range entries {
 		if rules.Takes(en.Name()) {
 			f.Own[en.Name()] = true
@@ -121,7 +120,7 @@ func (f *FS) Locate(name string) string {
 		return ""
 	}
 	for _, p := range f.Where(name) {
-		if info, err := os.Stat(p); err == nil && !info.IsDir() {
+		if info, err := f.Disk.Stat(p); err == nil && !info.IsDir() {
 			return p
 		}
 	}
@@ -151,7 +150,7 @@ func (f *FS) ReadBelow(name string) ([]byte, error) {
 			}
 			continue
 		}
-		if b, err = readfile.Whole(p); err == nil {
+		if b, err = f.Disk.ReadFile(p); err == nil {
 			f.read.Store(p, b)
 			return b, nil
 		}
@@ -166,7 +165,7 @@ func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
 	found := false
 	byName := map[string]fs.DirEntry{}
 	for i, p := range f.Where(name) {
-		entries, e := os.ReadDir(p)
+		entries, e := f.Disk.ReadDir(p)
 		if e != nil {
 			if !found {
 				err = e

@@ -34,7 +34,7 @@ own
 func open(t *testing.T) (f *overlay.FS, root string) {
 	t.Helper()
 	root = testkit.Files(t, files)
-	f, err := overlay.New(filepath.Join(root, "pkg"), "mod", filepath.Join(root, "unit"), filepath.Join(root, "work"), "", copytree.Rules{})
+	f, err := overlay.New(nil, filepath.Join(root, "pkg"), "mod", filepath.Join(root, "unit"), filepath.Join(root, "work"), "", copytree.Rules{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func (in *installer) call(p *module.Node, cfg *config.Call) (*call, diag.List) {
 		if c.parent != nil {
 			from = c.parent.dir
 		}
-		c.dir = module.ResolveLinks(in.root, path.Join(from, c.addr.Path)) // as OpenTofu does
+		c.dir = module.ResolveLinks(nil, in.root, path.Join(from, c.addr.Path)) // as OpenTofu does
 		c.node.Dir = c.dir
 	} else {
 		in.installed(c)
