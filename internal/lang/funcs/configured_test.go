@@ -2,7 +2,8 @@ package funcs
 
 import "testing"
 
-func TestConfigured(t *testing.T) {
+// A name counts as a whole, before parentheses or a comment.
+func TestConfiguredBoundaries(t *testing.T) {
 	for text, want := range map[string]bool{
 		`a = file("x")`:                       true,
 		"a = file \t\n(\"x\")":                true,
