@@ -92,13 +92,15 @@ func BenchmarkEstates(b *testing.B) {
 			b.Helper()
 			o := estateOptions(dir, unit.Machine{Now: time.Now})
 			o.Parses, o.Discovery.Overlay = parses, &stacks.Overlay{}
-			o.Host.Plugins = &workdir.Plugins{Directory: &workdir.Directory{Files: &readfile.Kept{Under: files, Replace: func(path string) ([]byte, bool) {
-				if name == "" || path != filepath.Join(dir, name) {
-					return nil, false
-				}
-				text, err := os.ReadFile(path)
-				return []byte(strings.Replace(string(text), from, to, 1)), err == nil
-			}}}}
+			p := readfile.NewPatch(dir)
+			if name != "" {
+				path := filepath.Join(dir, name)
+				p.Put(path, 0o644, func() ([]byte, error) {
+					text, err := os.ReadFile(path)
+					return []byte(strings.Replace(string(text), from, to, 1)), err
+				})
+			}
+			o.Host.Plugins = &workdir.Plugins{Directory: &workdir.Directory{Files: files.Patched(p)}}
 			e, ds := estate.Open(b.Context(), o)
 			if ds.HasErrors() {
 				b.Fatal(ds.Errors()[0].Detail)

@@ -120,11 +120,13 @@ func replacing(t *testing.T, before, after string) (base, head affected.Revision
 	open := func(texts map[string]string) affected.Revision {
 		o := estateOptions(after, unit.Machine{Now: time.Now})
 		o.Parses, o.Discovery.Overlay = parses, &stacks.Overlay{}
-		o.Host.Plugins = &workdir.Plugins{Directory: &workdir.Directory{Files: &readfile.Kept{Under: files, Replace: func(path string) ([]byte, bool) {
-			name := strings.TrimPrefix(path, after)
-			text, ok := texts[name]
-			return []byte(text), ok && text != two[name]
-		}}}}
+		p := readfile.NewPatch(after)
+		for name, text := range texts {
+			if text != two[name] {
+				p.Put(filepath.Join(after, name), 0o644, func() ([]byte, error) { return []byte(text), nil })
+			}
+		}
+		o.Host.Plugins = &workdir.Plugins{Directory: &workdir.Directory{Files: files.Patched(p)}}
 		e, ds := estate.Open(t.Context(), o)
 		t.Cleanup(func() { e.Close(context.WithoutCancel(t.Context())) })
 		if ds.HasErrors() {
