@@ -524,11 +524,12 @@ func (w *completer) declared(scope workspace.Symbol, prefix string) {
 		if f.Path != scope.Scope && (f.Kind == index.Unit || f.Kind == index.Stack || f.Kind == index.Rules || f.Kind == index.UnitValues) {
 			continue // in the directory of a module, with names of its own
 		}
+		names := f.Names
 		if f.Last != nil { // the text at the cursor is unfinished
-			f = f.Last
+			names = slices.Concat(names, f.Last.Names)
 		}
-		for i := range f.Names {
-			o := &f.Names[i]
+		for i := range names {
+			o := &names[i]
 			rest, ok := strings.CutPrefix(o.Addr, prefix)
 			if !ok || o.Role != index.Declares {
 				continue
