@@ -53,6 +53,9 @@ type Env struct {
 	// Checking means that only files are checked and no command runs. Functions that fail
 	// for lack of credentials return unknown values, and so does get_terraform_cli_args.
 	Checking bool
+	// UnknownValues makes values.* unknown next to which there is no values file, as in the source of
+	// the units of a stack. Otherwise each reference to one is an error.
+	UnknownValues bool
 	// ConfigName is the name of unit files; "" means terragrunt.hcl.
 	ConfigName string
 

@@ -38,9 +38,14 @@ func (u *Unit) Explain(t *demand.Task, path string) (*explanation.Explanation, d
 
 // Origin returns the unit for explanations of its module. The result uses the task, so both
 // belong to one goroutine.
-func (u *Unit) Origin(t *demand.Task) explanation.InputSource {
+func (u *Unit) Origin(t *demand.Task) explanation.InputSource { return u.OriginIn(t, "") }
+
+// OriginIn is Origin for addresses as they are written in one of the files that the unit reads: local.x
+// is the local value of that file. file is its absolute path; "" and a file that the unit does not read
+// mean the unit's own file.
+func (u *Unit) OriginIn(t *demand.Task, file string) explanation.InputSource {
 	full := u.l.env.Outputs != nil && !u.noOutputs
-	return &explained{u: u, t: t, full: full, texts: map[string]*hcl.File{}, exprs: map[string]map[hcl.Range]hcl.Expression{}}
+	return &explained{u: u, t: t, full: full, file: file, texts: map[string]*hcl.File{}, exprs: map[string]map[hcl.Range]hcl.Expression{}}
 }
 
 // explained implements explanation.InputSource.
@@ -48,6 +53,7 @@ type explained struct {
 	u     *Unit
 	t     *demand.Task
 	full  bool
+	file  string               // the file in which addresses are written; "" means the unit's own
 	texts map[string]*hcl.File // parsed files on the path, by name
 	// exprs contains the outermost expressions of the parsed files, by name and range.
 	exprs map[string]map[hcl.Range]hcl.Expression
@@ -68,6 +74,10 @@ func (x *explained) Part(ref hcl.Traversal) (explanation.Way, bool, diag.List) {
 	r, isRoot := rootNamed(name)
 	var n node
 	switch {
+	case isRoot && x.u.e.role == stackRole:
+		return x.partIn(c, x.u.e, name, ref)
+	case isRoot && x.evaluationOf(c) != x.u.e:
+		return x.partIn(c, x.evaluationOf(c), name, ref)
 	case name == "each" && x.u.mod != nil:
 		way, ok := (scope{x, x.u.e}).Follow(ref)
 		if !ok {
@@ -91,6 +101,43 @@ func (x *explained) Part(ref hcl.Traversal) (explanation.Way, bool, diag.List) {
 		return explanation.Way{}, true, x.nothing(c, ref, why)
 	}
 	way, ok := w.walk(n, ref[1:])
+	if !ok {
+		return explanation.Way{}, true, x.nothing(c, ref, "")
+	}
+	return way, true, nil
+}
+
+// evaluationOf returns the evaluation of the file in which addresses are written.
+func (x *explained) evaluationOf(c *evaluator) *evaluation {
+	if x.file == "" || x.file == x.u.Path {
+		return x.u.e
+	}
+	if e, ok := x.evAt(c, source.Range{Filename: x.file}); ok {
+		return e
+	}
+	if v := x.u.e.env().vals(); v != nil && v.file().Path == x.file {
+		return v
+	}
+	if !x.u.l.IsFile(x.file) {
+		return x.u.e
+	}
+	if e := x.u.l.shared(x.file, readRole); e.file().Root != nil { // as read_terragrunt_config reads it
+		return e
+	}
+	return x.u.e
+}
+
+// partIn is Part for a name that each file has, in the file of an evaluation.
+func (x *explained) partIn(c *evaluator, e *evaluation, name string, ref hcl.Traversal) (explanation.Way, bool, diag.List) {
+	ref = append(hcl.Traversal{hcl.TraverseRoot{Name: name}}, ref[1:]...)
+	n := c.root(e, name)
+	if n == nil {
+		return explanation.Way{}, true, x.nothing(c, ref, "")
+	}
+	if _, why := x.has(n, ref); why != "" {
+		return explanation.Way{}, true, x.nothing(c, ref, why)
+	}
+	way, ok := (scope{x, e}).Follow(ref)
 	if !ok {
 		return explanation.Way{}, true, x.nothing(c, ref, "")
 	}

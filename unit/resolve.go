@@ -228,6 +228,9 @@ func (c *evaluator) includesNode(e *evaluation) node {
 
 func (c *evaluator) valuesNode(e *evaluation) node {
 	v := e.vals()
+	if v == nil && c.l.env.UnknownValues && e.role != valuesRole {
+		return valueNode{cty.DynamicVal, e, &e.file().Root.At}
+	}
 	if v == nil {
 		return &rootNode{group: newGroup(e, nil), what: "value", hint: " There is no " + syntax.ValuesName + " beside it."}
 	}

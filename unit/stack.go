@@ -9,6 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/unit/functions"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit/syntax"
@@ -89,6 +90,13 @@ func (s *Stack) Items(t *demand.Task) ([]StackItem, diag.List) {
 		}
 	}
 	return c.distinct(out), c.ds
+}
+
+// Origin returns the stack file for explanations, as Unit.Origin. Its parts are local.NAME, values.NAME,
+// unit.NAME.path and stack.NAME.path.
+func (s *Stack) Origin(t *demand.Task) explanation.InputSource {
+	u := &Unit{ID: s.Dir, Dir: s.Dir, Path: s.Path, l: s.l, e: s.e, within: s.e}
+	return u.Origin(t)
 }
 
 // Declares reports whether the stack file has a unit or stack block, enabled or not.

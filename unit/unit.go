@@ -392,6 +392,9 @@ func (u *Unit) layers(c *evaluator) map[*evaluation]*source.Layer {
 	have = map[*evaluation]*source.Layer{}
 	var visit func(e *evaluation)
 	visit = func(e *evaluation) {
+		if e.role == stackRole {
+			return // its include blocks add blocks and merge nothing
+		}
 		h := c.fileImports(e)
 		for _, i := range h.imports {
 			if have[i.e] == nil {

@@ -162,6 +162,7 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 		"tofu":       tofu,
 		"envfile":    envfile,
 		"codes":      codes,
+		"editor":     editor,
 		"terragrunt": func(ts *testscript.TestScript, neg bool, args []string) { terragrunt(t, ts, neg, args) },
 		"registry": func(ts *testscript.TestScript, _ bool, args []string) {
 			startRegistry(t, ts, args)

@@ -83,6 +83,8 @@ type Options struct {
 	Throwaway string
 	// Tolerant means that missing outputs are no error, as rendering requires.
 	Tolerant bool
+	// UnknownValues makes values.* unknown where there is no values file; see unit.Env.
+	UnknownValues bool
 	// Rendering additionally means that any output of a dependency without outputs is an error,
 	// so that try() catches it.
 	Rendering bool
@@ -176,7 +178,7 @@ func (o *Options) UnitEnv(root string) unit.Env {
 		machine.Now = func() time.Time { return o.At }
 	}
 	files := o.Host.Files()
-	env := unit.Env{WorkingDir: root, Machine: machine, Request: o.Request, Checking: o.Checking, ConfigName: o.Discovery.ConfigName, ReadFile: files.Whole, Redactor: o.Redactor, Parses: o.Parses}
+	env := unit.Env{WorkingDir: root, Machine: machine, Request: o.Request, Checking: o.Checking, ConfigName: o.Discovery.ConfigName, UnknownValues: o.UnknownValues, ReadFile: files.Whole, Redactor: o.Redactor, Parses: o.Parses}
 	u := o.Discovery.Overlay
 	if files.Fixed() || u != nil {
 		env.Stat, env.ReadDir, env.EvalSymlinks = files.Stat, files.ReadDir, files.EvalSymlinks
@@ -220,6 +222,21 @@ func OpenUnit(ctx context.Context, o Options, path, module string) (*Estate, *di
 		return e, nil, ds
 	}
 	return e, e.Found.Add(in), ds
+}
+
+// OpenFile reads the units of one file: one, or those of the modules of an environment file.
+func OpenFile(ctx context.Context, o Options, path string) (*Estate, []*discovery.Unit, diag.List) {
+	e := newEstate(o)
+	loader, _ := e.open(o.Discovery.Root)
+	units, ds := loader.Load(loader.Task(ctx), path)
+	if ds.HasErrors() {
+		return e, nil, ds
+	}
+	var out []*discovery.Unit
+	for _, in := range units {
+		out = append(out, e.Found.Add(in))
+	}
+	return e, out, ds
 }
 
 // ModuleNames returns the names of the units in environment files, in the form that --module

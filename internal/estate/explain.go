@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/run"
 	"github.com/terrace-iac/terrace/internal/lang/origin"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 )
@@ -33,7 +34,11 @@ type Evaluation struct {
 	e      *Estate
 	loader *unit.Loader
 	unit   *discovery.Unit
+	file   string // see In
 }
+
+// In makes addresses be those in a file that the unit reads; see unit.Unit.OriginIn.
+func (v *Evaluation) In(file string) { v.file = file }
 
 // Evaluate returns an Evaluation of a unit.
 func (e *Estate) Evaluate(u *discovery.Unit, outputs Outputs) *Evaluation {
@@ -48,7 +53,7 @@ func (e *Estate) Evaluate(u *discovery.Unit, outputs Outputs) *Evaluation {
 
 // Origin returns the origins of the unit's values.
 func (v *Evaluation) Origin(ctx context.Context) explanation.InputSource {
-	return v.unit.Origin(v.loader.Task(ctx))
+	return v.unit.OriginIn(v.loader.Task(ctx), v.file)
 }
 
 // ofUnit reports whether an address refers to a part of the unit, and not to a part of its module.
@@ -98,7 +103,7 @@ func (v *Evaluation) Explain(ctx context.Context, set *source.Set, address strin
 // sensitive in the module are not hidden.
 func (v *Evaluation) ExplainUnit(ctx context.Context, address string, show func(string) (name, layer string)) (*explanation.Explanation, diag.List) {
 	t := v.loader.Task(ctx)
-	x := &origin.Explainer{Set: v.e.Sources(), Unit: v.unit.Origin(t), Show: show}
+	x := &origin.Explainer{Set: v.e.Sources(), Unit: v.unit.OriginIn(t, v.file), Show: show}
 	return x.Explain(t, address)
 }
 
@@ -108,9 +113,19 @@ func (v *Evaluation) ExplainUnit(ctx context.Context, address string, show func(
 func (v *Evaluation) ExplainInModule(ctx context.Context, s *run.Site, set *source.Set, address string, shown func(file string) string, stored bool) (*explanation.Explanation, diag.List) {
 	d := s.Directory()
 	d.Set, d.Tolerant, d.View = set, true, s.Files()
-	p, ds := workdir.Load(ctx, d, workdir.LoadOptions{Partial: true})
-	if p == nil {
-		return nil, ds
+	for _, name := range s.Secret() {
+		set.Conceal(name)
+	}
+	load := workdir.LoadOptions{Partial: true}
+	_, _ = flag.Vars(&load.Vars).Take(s.Words(), false) // errors are impossible: every value is accepted
+	p, ds := workdir.Load(ctx, d, load)
+	if p == nil { // a module that it calls is not installed, or has errors
+		load.RootOnly = true
+		var more diag.List
+		if p, more = workdir.Load(ctx, d, load); p == nil {
+			return nil, more
+		}
+		ds = ds.AsWarnings()
 	}
 	defer p.Close()
 	o := engine.ExplainOptions{

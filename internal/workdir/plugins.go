@@ -31,6 +31,7 @@ type Plugins struct {
 	Schemas    *rpc.SchemaCache // may be shared with other directories
 
 	packages map[addr.Provider]install.Package
+	releases map[addr.Provider]string // versions whose kept schemas stand for providers that are not installed
 
 	reported sync.Map // time.Time of the last message about a slow call, by its text
 }
@@ -90,6 +91,14 @@ func (pl *Plugins) Choose(ctx context.Context, req install.Requirements) diag.Li
 	}
 	var more diag.List
 	pl.packages, more = install.Select(ctx, req, locked, pl.InstallOptions())
+	if pl.Directory.KeptSchemas {
+		pl.releases = map[addr.Provider]string{}
+		for a := range req {
+			if _, ok := pl.packages[a]; !ok {
+				pl.releases[a] = install.Newest(a, req, locked, pl.Schemas.Releases(a, pl.Directory.Env))
+			}
+		}
+	}
 	return append(append(ds, install.OverrideWarning(pl.InstallOptions(), false)...), more...)
 }
 
@@ -128,7 +137,7 @@ func (pl *Plugins) Factory(a addr.Provider) (provider.Factory, diag.List) {
 	if own := pl.Directory.Providers[a]; own != nil {
 		return recovering(a, own), nil
 	}
-	if _, ok := pl.Reattached[a]; !ok {
+	if _, ok := pl.Reattached[a]; !ok && pl.releases[a] == "" {
 		if _, ds := pl.pkg(a); ds.HasErrors() {
 			return nil, ds
 		}
@@ -184,6 +193,13 @@ func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (provider.Progr
 			Start: func(ctx context.Context, _ string) (provider.Provider, diag.List) { return rpc.Attach(ctx, r, o) },
 		}, nil
 	}
+	if version := pl.releases[a]; version != "" {
+		return provider.Program{
+			Path: "schemas of " + a.String() + " " + version, Env: f.Env, Dir: f.Dir,
+			Schema: func() *schema.Provider { return pl.Schemas.Release(a, f.Env, version) },
+			Start:  func(context.Context, string) (provider.Provider, diag.List) { return nil, notStarted(a) },
+		}, nil
+	}
 	pkg, ds := pl.pkg(a)
 	if ds.HasErrors() {
 		return provider.Program{}, ds
@@ -194,7 +210,7 @@ func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (provider.Progr
 	prog, ds := pkg.Program(ctx)
 	o.Path, o.Name = prog.Path, prog.Name
 	if prog.Hash != "" {
-		o.Package = prog.Name
+		o.Package, o.Release = prog.Name, pkg.Version.String()
 	}
 	f.Log.Printf(tracelog.Info, "provider %s: the program is %s", a, prog.Name)
 	return provider.Program{

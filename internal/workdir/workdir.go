@@ -52,7 +52,8 @@ type Directory struct {
 	Executable func() (string, error) // returns the path of the running program
 	NoPrograms bool                   // Run returns an error for every program, and providers are not started
 
-	// KeptSchemas makes the schemas that earlier commands kept available although NoPrograms is set.
+	// KeptSchemas makes the schemas that earlier commands kept available although NoPrograms is set, also
+	// those of providers that are not installed in the directory.
 	KeptSchemas bool
 
 	// Providers contains the providers that the embedding program implements. They have no package

@@ -31,7 +31,8 @@ func Command() command.Command {
 input and output. Editors start it; docs/editor.md has their settings.
 
 The server starts no provider, uses no network, and reads no state. The
-schemas of providers are those that earlier commands have kept. In unit files,
+schemas of providers are those that earlier commands have kept; the editor's
+command "terrace.schemas" fetches others after a confirmation. In unit files,
 functions that run programs have unknown values, unless the editor's option
 "trust" allows them for the directory. With --no-exec, no program runs in any
 case.`,
@@ -54,6 +55,9 @@ case.`,
 				}
 				if rarely := c.System.RareCollections; rarely != nil {
 					rarely(growth, mostGrowth)
+				}
+				o.Schemas = func(ctx context.Context, dir string, required []workspace.Requirement) error {
+					return fetchSchemas(ctx, c, run, dir, required)
 				}
 				if !server.Serve(ctx, o, c.System.Stdin, output{c.Stdout}) {
 					return 1

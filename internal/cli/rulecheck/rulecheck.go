@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -43,42 +44,20 @@ type Rules struct {
 
 // Load reads the rules that apply to the working directory. The result is nil if there are none.
 func Load(c *command.Call) (*Rules, diag.List) {
-	start := cmp.Or(c.UnitDir, c.Dir)
-	for dir := start; ; dir = filepath.Dir(dir) {
-		texts, ds := read(c, dir, rules.IsFile)
-		if ds.HasErrors() {
-			return nil, ds
-		}
-		if len(texts) > 0 {
-			set, ds := rules.Parse(texts, c.Report.Set)
-			return &Rules{Set: set, call: c, dir: dir}, ds
-		}
-		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil || filepath.Dir(dir) == dir {
-			return nil, nil
-		}
+	dir, texts, ds := rules.Nearest(onDisk{c}, cmp.Or(c.UnitDir, c.Dir), onDisk{c}.name)
+	if len(texts) == 0 || ds.HasErrors() {
+		return nil, ds
 	}
+	set, ds := rules.Parse(texts, c.Report.Set)
+	return &Rules{Set: set, call: c, dir: dir}, ds
 }
 
-// read reads the files of a directory whose names are wanted, sorted by name.
-func read(c *command.Call, dir string, wanted func(name string) bool) (out []rules.Text, ds diag.List) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, nil // a parent that cannot be read has no rules
-	}
-	for _, e := range entries { // sorted by name
-		if e.IsDir() || !wanted(e.Name()) {
-			continue
-		}
-		path := filepath.Join(dir, e.Name())
-		text, err := c.Files.Whole(path)
-		if err != nil {
-			ds = append(ds, diag.Errorf(diag.CodeConfigReadFile, nil, "Failed to read file", "The file %q cannot be read: %s.", e.Name(), err)...)
-			continue
-		}
-		out = append(out, rules.Text{Name: filepath.ToSlash(sys.RelativeTo(c.Dir, path)), Text: text})
-	}
-	return out, ds
-}
+// onDisk reads files for a call.
+type onDisk struct{ c *command.Call }
+
+func (f onDisk) ReadDir(path string) ([]fs.DirEntry, error) { return os.ReadDir(path) }
+func (f onDisk) ReadFile(path string) ([]byte, error)       { return f.c.Files.Whole(path) }
+func (f onDisk) name(path string) string                    { return filepath.ToSlash(sys.RelativeTo(f.c.Dir, path)) }
 
 func (r *Rules) checker(ctx context.Context, planned bool) *rules.Checker {
 	return rules.NewChecker(ctx, r.Set, rules.Options{
@@ -89,7 +68,7 @@ func (r *Rules) checker(ctx context.Context, planned bool) *rules.Checker {
 // Test runs the tests of rules in the working directory whose files are wanted, with the rules that
 // apply to it. The result is nil if there are none.
 func Test(ctx context.Context, c *command.Call, wanted func(name string) bool) ([]*rules.TestFile, diag.List) {
-	files, ds := read(c, c.Dir, func(name string) bool { return rules.IsTest(name) && wanted(name) })
+	files, ds := rules.Read(onDisk{c}, c.Dir, func(name string) bool { return rules.IsTest(name) && wanted(name) }, onDisk{c}.name)
 	if ds.HasErrors() || len(files) == 0 {
 		return nil, ds
 	}

@@ -84,6 +84,9 @@ func (w *walker) decoded(body *hclsyntax.Body) {
 
 // decodedPath returns the path of the file that an expression decodes, or "".
 func (w *walker) decodedPath(x hclsyntax.Expression, body *hclsyntax.Body) string {
+	if wrap, ok := x.(*hclsyntax.TemplateWrapExpr); ok { // in JSON syntax
+		x = wrap.Wrapped
+	}
 	decode, ok := x.(*hclsyntax.FunctionCallExpr)
 	if !ok || decode.Name != "yamldecode" && decode.Name != "jsondecode" || len(decode.Args) != 1 {
 		return ""

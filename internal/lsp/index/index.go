@@ -8,6 +8,7 @@ package index
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,15 +27,16 @@ type Kind uint8
 
 // The kinds of files.
 const (
-	Other  Kind = iota // a file of another tool or without names
-	Module             // a file of a module in native syntax
-	JSON               // a file of a module in JSON syntax, of which only messages are known
-	Values             // a variable definitions file
-	Unit               // a unit file, or a file that units read
-	Stack              // a stack file
-	Rules              // a file with rules
-	Test               // a file with tests or queries
-	Data               // a YAML or JSON file, whose keys count where a configuration reads the file
+	Other      Kind = iota // a file of another tool or without names
+	Module                 // a file of a module in native syntax
+	JSON                   // a file of a module in JSON syntax
+	Values                 // a variable definitions file, in either syntax
+	Unit                   // a unit file, or a file that units read, in either syntax
+	UnitValues             // a values file, which a stack generates for a unit
+	Stack                  // a stack file
+	Rules                  // a file with rules
+	Test                   // a file with tests or queries
+	Data                   // a YAML or JSON file, whose keys count where a configuration reads the file
 )
 
 // Indexed reports whether all files of the kind are in the index. Others are read when a file uses them.
@@ -53,7 +55,7 @@ func KindOf(name string) Kind {
 		return Other
 	case is(".tf.json", ".tofu.json"):
 		return JSON
-	case is(".tfvars"):
+	case is(".tfvars", ".tfvars.json"):
 		return Values
 	case is(".tftest.hcl", ".tofutest.hcl", ".tfmock.hcl", ".tofumock.hcl", ".tfquery.hcl"), rules.IsTest(name):
 		return Test
@@ -63,9 +65,11 @@ func KindOf(name string) Kind {
 		return Rules
 	case name == unit.StackName, name == unit.StackAutoIncludeName:
 		return Stack
-	case name == ".terraform.lock.hcl", name == unit.ValuesName:
+	case name == ".terraform.lock.hcl":
 		return Other
-	case is(".hcl"):
+	case name == unit.ValuesName:
+		return UnitValues
+	case is(".hcl", ".hcl.json"):
 		return Unit
 	case is(".yaml", ".yml", ".json"):
 		return Data
@@ -73,10 +77,14 @@ func KindOf(name string) Kind {
 	return Other
 }
 
-// Formats reports whether files of the kind are formatted. configuration means that the file has the
-// rules of module files.
-func (k Kind) Formats() (formats, configuration bool) {
-	return k.Indexed() && k != JSON, k == Module || k == Values || k == Test
+// OfModule reports whether files of the kind are merged to a module.
+func (k Kind) OfModule() bool { return k == Module || k == JSON }
+
+// Formats reports whether a file is formatted. configuration means that the file has the rules of
+// module files.
+func Formats(path string) (formats, configuration bool) {
+	k := KindOf(path)
+	return k.Indexed() && !IsJSON(path), k == Module || k == Values || k == Test
 }
 
 // A Role is the role of an occurrence.
@@ -113,6 +121,23 @@ type Argument struct {
 	Start, End int // range of the name
 	Line       int
 	Nested     bool
+	Inner      bool // the key of an object, or an argument of a nested block: Addr is that of the object or block
+}
+
+// Address returns the address of the argument, as explain takes it.
+func (a *Argument) Address() string {
+	if a.Addr == "" {
+		return a.Name
+	}
+	return a.Addr + step(a.Name)
+}
+
+// step returns the text of a step to a key.
+func step(key string) string {
+	if hclsyntax.ValidIdentifier(key) {
+		return "." + key
+	}
+	return "[" + quote(key) + "]"
 }
 
 // A File contains the names in one file.
@@ -149,7 +174,7 @@ const MaxSize = 8 << 20
 // exists reports whether a file exists, for functions that search parent directories; nil means on disk.
 func Of(path string, text []byte, exists func(path string) bool) *File {
 	f := &File{Path: path, Kind: KindOf(path), Paths: map[string]string{}}
-	if f.Kind == Other || f.Kind == JSON {
+	if f.Kind == Other {
 		return f
 	}
 	if len(text) > MaxSize {
@@ -160,8 +185,9 @@ func Of(path string, text []byte, exists func(path string) bool) *File {
 		f.keys(text)
 		return f
 	}
-	if f.Kind == Module {
-		base := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".tf"), ".tofu")
+	if f.Kind.OfModule() {
+		base := strings.TrimSuffix(filepath.Base(path), ".json")
+		base = strings.TrimSuffix(strings.TrimSuffix(base, ".tf"), ".tofu")
 		f.Override = base == "override" || strings.HasSuffix(base, "_override")
 	}
 	body, broken := Parse(path, text)
@@ -178,7 +204,7 @@ func Of(path string, text []byte, exists func(path string) bool) *File {
 	}
 	w.decoded(body)
 	switch f.Kind {
-	case Module, Test:
+	case Module, JSON, Test:
 		w.module(body)
 	case Values:
 		for _, a := range body.Attributes {
@@ -187,6 +213,11 @@ func Of(path string, text []byte, exists func(path string) bool) *File {
 		}
 	case Unit, Stack, Rules:
 		w.unit(body)
+	case UnitValues:
+		for _, a := range body.Attributes {
+			w.add(Occurrence{Addr: "values." + a.Name, Role: Declares, WholeStart: a.SrcRange.Start.Byte, WholeEnd: a.SrcRange.End.Byte}, a.NameRange)
+			w.expression(a.Expr)
+		}
 	}
 	slices.SortFunc(f.Names, func(a, b Occurrence) int {
 		return cmp.Or(a.Start-b.Start, a.End-b.End, strings.Compare(a.Via, b.Via), strings.Compare(a.Addr, b.Addr))
@@ -196,10 +227,14 @@ func Of(path string, text []byte, exists func(path string) bool) *File {
 	return f
 }
 
-// Parse parses a text as far as possible. body is nil if nothing can be parsed.
+// Parse parses a text as far as possible. body is nil if nothing can be parsed. For a file in JSON
+// syntax, it is the equivalent body with the ranges in the JSON text.
 func Parse(path string, text []byte) (body *hclsyntax.Body, broken bool) {
 	if _, deep := source.TooDeep(path, text); deep {
 		return nil, true
+	}
+	if IsJSON(path) {
+		return jsonBody(path, text)
 	}
 	parsed, diags := hclnative.ParseConfig(text, path)
 	if parsed == nil {
@@ -261,12 +296,68 @@ func (w *walker) declare(addr string, b *hclsyntax.Block) {
 	w.arguments(addr, b.Body)
 }
 
-func (w *walker) arguments(addr string, b *hclsyntax.Body) {
+func (w *walker) arguments(addr string, b *hclsyntax.Body) { w.argumentsIn(addr, b, false) }
+
+func (w *walker) argumentsIn(addr string, b *hclsyntax.Body, inner bool) {
 	for _, a := range b.Attributes {
-		w.Arguments = append(w.Arguments, Argument{Addr: addr, Name: a.Name, Start: a.NameRange.Start.Byte, End: a.NameRange.End.Byte, Line: a.NameRange.Start.Line})
+		w.Arguments = append(w.Arguments, Argument{Addr: addr, Name: a.Name, Start: a.NameRange.Start.Byte, End: a.NameRange.End.Byte, Line: a.NameRange.Start.Line, Inner: inner})
+		w.inner(addr+"."+a.Name, a.Expr, 0)
 	}
+	count := map[string]int{}
 	for _, n := range b.Blocks {
-		w.Arguments = append(w.Arguments, Argument{Addr: addr, Name: n.Type, Start: n.TypeRange.Start.Byte, End: n.TypeRange.End.Byte, Line: n.TypeRange.Start.Line, Nested: true})
+		w.Arguments = append(w.Arguments, Argument{Addr: addr, Name: n.Type, Start: n.TypeRange.Start.Byte, End: n.TypeRange.End.Byte, Line: n.TypeRange.Start.Line, Nested: true, Inner: inner})
+		switch {
+		case n.Type == "dynamic" || n.Type == "provisioner" || n.Type == "connection":
+		case w.Kind == Unit || w.Kind == Stack: // a label selects the block
+			w.argumentsIn(strings.Join(append([]string{addr, n.Type}, n.Labels...), "."), n.Body, true)
+		case n.Type == "lifecycle" || addr == "terraform":
+			w.argumentsIn(addr+"."+n.Type, n.Body, true)
+		default:
+			w.argumentsIn(fmt.Sprintf("%s.%s[%d]", addr, n.Type, count[n.Type]), n.Body, true)
+			count[n.Type]++
+		}
+	}
+}
+
+// maxInner is the number of nested objects whose keys are read.
+const maxInner = 10
+
+// inner adds the keys of the objects in the value of an address.
+func (w *walker) inner(addr string, x hclsyntax.Expression, depth int) {
+	if depth > maxInner {
+		return
+	}
+	switch x := x.(type) {
+	case *hclsyntax.ObjectConsExpr:
+		for _, item := range x.Items {
+			name := hcl.ExprAsKeyword(item.KeyExpr)
+			if name == "" {
+				name = w.constant(item.KeyExpr)
+			}
+			if name == "" {
+				continue
+			}
+			at := item.KeyExpr.Range()
+			w.Arguments = append(w.Arguments, Argument{Addr: addr, Name: name, Start: at.Start.Byte, End: at.End.Byte, Line: at.Start.Line, Inner: true})
+			w.inner(addr+step(name), item.ValueExpr, depth+1)
+		}
+	case *hclsyntax.TupleConsExpr:
+		for i, item := range x.Exprs {
+			w.inner(fmt.Sprintf("%s[%d]", addr, i), item, depth+1)
+		}
+	case *hclsyntax.FunctionCallExpr:
+		if x.Name == "merge" {
+			for _, a := range x.Args {
+				w.inner(addr, a, depth+1)
+			}
+		}
+	case *hclsyntax.ConditionalExpr:
+		w.inner(addr, x.TrueResult, depth+1)
+		w.inner(addr, x.FalseResult, depth+1)
+	case *hclsyntax.ParenthesesExpr:
+		w.inner(addr, x.Expression, depth+1)
+	case *hclsyntax.TemplateWrapExpr:
+		w.inner(addr, x.Wrapped, depth+1)
 	}
 }
 
@@ -274,6 +365,7 @@ func (w *walker) arguments(addr string, b *hclsyntax.Body) {
 func (w *walker) locals(b *hclsyntax.Block) {
 	for _, a := range b.Body.Attributes {
 		w.add(Occurrence{Addr: "local." + a.Name, Role: Declares, WholeStart: a.SrcRange.Start.Byte, WholeEnd: a.SrcRange.End.Byte}, a.NameRange)
+		w.inner("local."+a.Name, a.Expr, 0)
 	}
 }
 
@@ -325,6 +417,8 @@ func (w *walker) module(body *hclsyntax.Body) {
 				}
 			}
 			w.declare(addr, b)
+		case b.Type == "terraform" && n == 0:
+			w.arguments("terraform", b.Body)
 		}
 	}
 }
@@ -397,8 +491,23 @@ func (w *walker) unit(body *hclsyntax.Body) {
 			if a := b.Body.Attributes["inputs"]; a != nil && b.Type == "module" {
 				w.keys(a.Expr, Occurrence{Via: addr, Addr: "var.", Role: Sets})
 			}
+			if a := b.Body.Attributes["values"]; a != nil && w.Kind == Stack {
+				w.keys(a.Expr, Occurrence{Via: addr, Addr: "values.", Role: Sets})
+			}
 		case "terraform":
 			path("source", "terraform")
+			w.arguments(b.Type, b.Body)
+		case "generate":
+			w.arguments(strings.Join(append([]string{b.Type}, b.Labels...), "."), b.Body)
+		case "remote_state", "exclude", "errors", "engine", "catalog":
+			w.arguments(b.Type, b.Body)
+		}
+	}
+	if w.Kind == Unit {
+		for _, a := range body.Attributes {
+			at := a.NameRange
+			w.Arguments = append(w.Arguments, Argument{Name: a.Name, Start: at.Start.Byte, End: at.End.Byte, Line: at.Start.Line, Inner: true})
+			w.inner(a.Name, a.Expr, 0)
 		}
 	}
 	if a := body.Attributes["inputs"]; a != nil && w.Kind == Unit {
@@ -433,6 +542,8 @@ func (w *walker) keys(x hclsyntax.Expression, o Occurrence) {
 		}
 	case *hclsyntax.ParenthesesExpr:
 		w.keys(x.Expression, o)
+	case *hclsyntax.TemplateWrapExpr:
+		w.keys(x.Wrapped, o)
 	}
 }
 
@@ -458,7 +569,7 @@ func (w *walker) constant(x hcl.Expression) string {
 func (w *walker) body(b *hclsyntax.Body) {
 	for _, a := range b.Attributes {
 		switch {
-		case w.Kind != Module:
+		case !w.Kind.OfModule():
 			w.expression(a.Expr)
 		case a.Name == "provider" || a.Name == "providers" || a.Name == "configuration_aliases":
 			w.provider = true
@@ -473,7 +584,7 @@ func (w *walker) body(b *hclsyntax.Body) {
 		}
 	}
 	for _, n := range b.Blocks {
-		w.history = w.Kind == Module && (n.Type == "moved" || n.Type == "removed")
+		w.history = w.Kind.OfModule() && (n.Type == "moved" || n.Type == "removed")
 		w.body(n.Body)
 	}
 	w.history = false
@@ -596,6 +707,9 @@ func (w *walker) unitReference(t hcl.Traversal, root, second string) {
 		}
 		w.add(Occurrence{Addr: addr, Part: part(t, 2)}, name(t[1]))
 		w.further(t, 2, addr)
+	case "values":
+		w.Paths["values"] = unit.ValuesName
+		w.add(Occurrence{Addr: addr, Via: "values", Part: part(t, 2)}, name(t[1]))
 	case "module", "unit", "stack":
 		w.add(Occurrence{Addr: addr}, name(t[1]))
 		if i, out := nextAttr(t, 2); root == "module" && out != "" {

@@ -27,11 +27,14 @@ func quote(s string) string { return strconv.Quote(s) }
 
 // path returns the value of an expression for a path, or "".
 func (w *walker) path(x hclsyntax.Expression, body *hclsyntax.Body) string {
-	return Paths{Dir: filepath.Dir(w.Path), Find: w.find, Module: w.Kind == Module || w.Kind == Test}.Value(x, body)
+	return Paths{Dir: filepath.Dir(w.Path), Find: w.find, Module: w.Kind.OfModule() || w.Kind == Test}.Value(x, body)
 }
 
 // read returns the path of the file that an expression reads as a unit file, or "".
 func (w *walker) read(x hclsyntax.Expression, body *hclsyntax.Body) string {
+	if wrap, ok := x.(*hclsyntax.TemplateWrapExpr); ok { // in JSON syntax
+		x = wrap.Wrapped
+	}
 	call, ok := x.(*hclsyntax.FunctionCallExpr)
 	if !ok || call.Name != "read_terragrunt_config" || len(call.Args) == 0 {
 		return ""
@@ -107,7 +110,11 @@ func (p Paths) value(x hclsyntax.Expression, body *hclsyntax.Body, depth int) st
 // find returns the path of a file in the parents of a directory, or "". Searched gets its name.
 func (w *walker) find(dir, name string) string {
 	w.Searched = append(w.Searched, filepath.Base(name))
-	for at := filepath.Dir(dir); ; at = filepath.Dir(at) {
+	at := filepath.Dir(dir)
+	if base := filepath.Base(w.Path); base != unit.DefaultName && base != unit.DefaultJSONName && w.exists(filepath.Join(dir, name)) && name != base {
+		at = dir // an included file searches from the directories of the units below it
+	}
+	for ; ; at = filepath.Dir(at) {
 		if w.exists(filepath.Join(at, name)) {
 			return filepath.Join(at, name)
 		}

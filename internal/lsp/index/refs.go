@@ -55,7 +55,7 @@ func PathRefs(kind Kind, body *hclsyntax.Body) []PathRef {
 	}
 	for _, b := range body.Blocks {
 		switch kind {
-		case Module, Test:
+		case Module, JSON, Test:
 			switch b.Type {
 			case "module":
 				add(ModuleSource, b.Body, "source")

@@ -60,3 +60,15 @@ type FileRename struct {
 	OldURI string `json:"oldUri"`
 	NewURI string `json:"newUri"`
 }
+
+// ShowMessageRequestParams are the parameters of the request window/showMessageRequest.
+type ShowMessageRequestParams struct {
+	Type    MessageType         `json:"type"`
+	Message string              `json:"message"`
+	Actions []MessageActionItem `json:"actions"`
+}
+
+// MessageActionItem is an answer that the user can choose.
+type MessageActionItem struct {
+	Title string `json:"title"`
+}

@@ -46,6 +46,25 @@ func start(t testing.TB, dir string, capabilities map[string]any) *client {
 // the server; nil answers all with null.
 func startWith(t testing.TB, dir string, capabilities, options map[string]any, answer func(method string, params json.RawMessage) any) *client {
 	t.Helper()
+	return startServer(t, dir, capabilities, options, answer, func(*Options) {})
+}
+
+// fakeAffected returns the directory instead of comparing it.
+func fakeAffected(_ context.Context, dir string, _ map[string][]byte) (string, error) {
+	return dir, nil
+}
+
+// recordSchemas returns a function that fetches no schema, and stores what was required.
+func recordSchemas(to *[]workspace.Requirement) func(context.Context, string, []workspace.Requirement) error {
+	return func(_ context.Context, _ string, required []workspace.Requirement) error {
+		*to = required
+		return nil
+	}
+}
+
+// startServer is startWith with a function that changes the options of the server.
+func startServer(t testing.TB, dir string, capabilities, options map[string]any, answer func(method string, params json.RawMessage) any, set func(*Options)) *client {
+	t.Helper()
 	d, who, err := workdir.Embedded(workdir.Embedding{Dir: dir, Environ: []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}, Log: io.Discard})
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +74,9 @@ func startWith(t testing.TB, dir string, capabilities, options map[string]any, a
 	c := &client{t: t, dir: dir, done: make(chan bool, 1), pushed: map[string]protocol.PublishDiagnosticsParams{}, versions: map[string]int{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { // ends when the client closes the pipe
-		c.done <- Serve(ctx, Options{Session: workspace.New(d, who), Version: "test"}, toServer, fromServer)
+		o := Options{Session: workspace.New(d, who), Version: "test"}
+		set(&o)
+		c.done <- Serve(ctx, o, toServer, fromServer)
 		close(c.done)
 		_ = fromServer.Close()
 	}()

@@ -21,6 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lsp/protocol"
 	"github.com/terrace-iac/terrace/internal/lsp/workspace"
 	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/unit"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -133,10 +134,18 @@ func (s *Server) completion(ctx context.Context, p *protocol.CompletionParams) (
 	switch f.Kind {
 	case index.Module, index.Test:
 		w.module()
-	case index.Unit:
-		w.unit()
+	case index.JSON:
+		w.json()
+	case index.Unit, index.Stack:
+		if index.IsJSON(path) {
+			w.json()
+		} else {
+			w.unit()
+		}
 	case index.Values:
-		if !w.cursor.value {
+		if index.IsJSON(path) {
+			w.json()
+		} else if !w.cursor.value {
 			w.variables(filepath.Dir(path))
 		}
 	}
@@ -170,10 +179,23 @@ func (w *completer) add(label, detail string, kind protocol.CompletionItemKind, 
 
 // target returns the directory or file to which a source or path of the document refers, or "".
 func (w *completer) target(via string) string {
-	if to := w.s.Session.Index.Target(w.file, via); to != "" || w.file.Last == nil {
+	x := w.s.Session.Index
+	if to := x.Target(w.file, via); to != "" {
 		return to
 	}
-	return w.s.Session.Index.Target(w.file.Last, via)
+	if w.file.Last != nil {
+		if to := x.Target(w.file.Last, via); to != "" {
+			return to
+		}
+	}
+	if w.file.Kind.OfModule() { // the call is in another file of the module
+		for _, f := range x.Dir(filepath.Dir(w.path)) {
+			if f.Kind.OfModule() && f.Paths[via] != "" {
+				return x.Target(f, via)
+			}
+		}
+	}
+	return ""
 }
 
 // argument adds an argument, with " = " behind it.
@@ -357,7 +379,14 @@ func (w *completer) variables(dir string) {
 func (w *completer) types() {
 	line := string(w.text.Bytes[w.text.LineStart(w.text.Position(w.at, document.UTF8).Line):w.at])
 	block, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-	if block != "resource" && block != "data" && block != "ephemeral" || strings.Count(line, `"`) > 1 {
+	if strings.Count(line, `"`) == 1 {
+		w.typesOf(block)
+	}
+}
+
+// typesOf adds the types of resources that a block can declare.
+func (w *completer) typesOf(block string) {
+	if block != "resource" && block != "data" && block != "ephemeral" {
 		return
 	}
 	m := w.s.Session.Module(w.ctx, filepath.Dir(w.path))
@@ -492,14 +521,15 @@ func (w *completer) declared(scope workspace.Symbol, prefix string) {
 		files = []*index.File{w.s.Session.Index.File(scope.Scope)}
 	}
 	for _, f := range files {
-		if f.Path != scope.Scope && (f.Kind == index.Unit || f.Kind == index.Stack || f.Kind == index.Rules) {
+		if f.Path != scope.Scope && (f.Kind == index.Unit || f.Kind == index.Stack || f.Kind == index.Rules || f.Kind == index.UnitValues) {
 			continue // in the directory of a module, with names of its own
 		}
+		names := f.Names
 		if f.Last != nil { // the text at the cursor is unfinished
-			f = f.Last
+			names = slices.Concat(names, f.Last.Names)
 		}
-		for i := range f.Names {
-			o := &f.Names[i]
+		for i := range names {
+			o := &names[i]
 			rest, ok := strings.CutPrefix(o.Addr, prefix)
 			if !ok || o.Role != index.Declares {
 				continue
@@ -523,50 +553,112 @@ func (w *completer) functions() {
 	}
 }
 
-// unit adds the completions of a unit file.
+// unit adds the completions of a unit or stack file.
 func (w *completer) unit() {
 	c := &w.cursor
-	blocks := c.block()
 	switch {
 	case c.quoted && (c.name == "config_path" || c.name == "path" || c.name == "source"):
 		w.paths(c.prefix)
 	case c.quoted:
-	case !c.value && len(c.blocks) > 0 && c.blocks[0].object && c.blocks[0].typ == "inputs" && len(c.blocks) == 1:
-		if to := w.target("terraform"); to != "" {
-			w.variables(to)
-		} else if filepath.Base(w.path) == "terragrunt.hcl" {
-			w.variables(filepath.Dir(w.path))
-		}
 	case c.value:
 		w.unitReferences()
 	default:
-		spec := syntax.Language().Unit
-		for _, b := range blocks {
-			if spec = spec.Block(b.typ); spec == nil {
-				return
+		w.unitNames(c.blocks)
+	}
+}
+
+// unitNames adds the arguments and blocks inside blocks and objects of a unit or stack file.
+func (w *completer) unitNames(blocks []enclosing) {
+	spec := syntax.Language().Unit
+	if w.file.Kind == index.Stack {
+		spec = syntax.Language().Stack
+	}
+	for i, b := range blocks {
+		if b.object {
+			if i == len(blocks)-1 {
+				w.unitKeys(blocks[:i], b.typ)
 			}
+			return
 		}
-		for i := range spec.Args {
-			w.argument(spec.Args[i].Name, "", "", spec.Args[i].Required)
+		if spec = spec.Block(b.typ); spec == nil {
+			return
 		}
-		for _, b := range spec.Blocks {
-			w.blockItem(b.Name, "", map[bool]int{true: 1}[b.Label == syntax.OneLabel], false)
+	}
+	for i := range spec.Args {
+		w.argument(spec.Args[i].Name, "", "", spec.Args[i].Required)
+	}
+	for _, b := range spec.Blocks {
+		w.blockItem(b.Name, "", map[bool]int{true: 1}[b.Label == syntax.OneLabel], false)
+	}
+}
+
+// unitKeys adds the keys of an object in an argument of blocks.
+func (w *completer) unitKeys(blocks []enclosing, argument string) {
+	switch {
+	case argument == "inputs" && len(blocks) == 0:
+		if to := w.target("terraform"); to != "" {
+			w.variables(to)
+		} else if base := filepath.Base(w.path); base == unit.DefaultName || base == unit.DefaultJSONName {
+			w.variables(filepath.Dir(w.path))
+		}
+	case len(blocks) != 1 || len(blocks[0].labels) != 1:
+	case argument == "inputs" && blocks[0].typ == "module":
+		if to := w.target("module." + blocks[0].labels[0]); to != "" {
+			w.variables(to)
+		}
+	case argument == "mock_outputs" && blocks[0].typ == "dependency":
+		w.outputsOf(w.target("dependency." + blocks[0].labels[0]))
+	case argument == "values" && w.file.Kind == index.Stack:
+		to := w.target(blocks[0].typ + "." + blocks[0].labels[0])
+		if to == "" {
+			return
+		}
+		for _, f := range w.s.Session.Index.Dir(to) { // the names that the unit or stack uses
+			for i := range f.Names {
+				if name, ok := strings.CutPrefix(f.Names[i].Addr, "values."); ok {
+					w.argument(name, filepath.Base(f.Path), "", false)
+				}
+			}
 		}
 	}
 }
 
+// outputsOf adds the outputs of the module of a unit file.
+func (w *completer) outputsOf(path string) {
+	if path == "" {
+		return
+	}
+	x := w.s.Session.Index
+	dir := x.Target(x.File(path), "terraform")
+	if dir == "" {
+		dir = filepath.Dir(path)
+	}
+	w.declared(workspace.Symbol{Scope: dir}, "output.")
+}
+
 func (w *completer) unitReferences() {
 	steps := strings.Split(w.cursor.text, ".")
-	x := w.s.Session.Index
 	if len(steps) == 1 {
 		w.functions()
-		for _, r := range []string{"local", "dependency", "include", "import", "feature", "values"} {
+		for _, name := range syntax.ContextFunctions() {
+			i := w.add(name, "function of unit files", protocol.CompletionItemKindFunction, false)
+			i.InsertText = name + "("
+		}
+		roots := []string{"local", "dependency", "include", "import", "feature", "values"}
+		if w.file.Kind == index.Stack {
+			roots = []string{"local", "unit", "stack", "values"}
+		}
+		for _, r := range roots {
 			w.add(r, "", protocol.CompletionItemKindKeyword, false)
 		}
 		return
 	}
 	if len(steps) == 2 {
-		w.declared(workspace.Symbol{Scope: w.path}, steps[0]+".")
+		if steps[0] == "values" {
+			w.givenValues()
+		} else {
+			w.declared(workspace.Symbol{Scope: w.path}, steps[0]+".")
+		}
 		return
 	}
 	via := steps[0] + "." + steps[1]
@@ -576,18 +668,36 @@ func (w *completer) unitReferences() {
 	case len(steps) == 3 && (steps[0] == "include" || steps[0] == "import"):
 		w.add("locals", "", protocol.CompletionItemKindProperty, false)
 		w.add("inputs", "", protocol.CompletionItemKindProperty, false)
+	case len(steps) == 3 && steps[0] == "local" && strings.HasSuffix(w.target(via), ".hcl"): // read_terragrunt_config
+		w.add("locals", "", protocol.CompletionItemKindProperty, false)
+		w.add("inputs", "", protocol.CompletionItemKindProperty, false)
+	case len(steps) == 3 && (steps[0] == "unit" || steps[0] == "stack"):
+		w.add("path", "", protocol.CompletionItemKindProperty, false)
 	case len(steps) == 4 && steps[0] == "dependency" && steps[2] == "outputs":
-		if to := w.target(via); to != "" {
-			f := x.File(to)
-			dir := x.Target(f, "terraform")
-			if dir == "" {
-				dir = filepath.Dir(to)
-			}
-			w.declared(workspace.Symbol{Scope: dir}, "output.")
-		}
+		w.outputsOf(w.target(via))
 	case len(steps) == 4:
 		if to := w.target(via); to != "" {
 			w.declared(workspace.Symbol{Scope: to}, strings.TrimSuffix(steps[2], "s")+".")
+		}
+	}
+}
+
+// givenValues adds the names of the values file next to the document, and those that stacks give to the
+// unit or stack.
+func (w *completer) givenValues() {
+	scope := filepath.Join(filepath.Dir(w.path), unit.ValuesName)
+	w.declared(workspace.Symbol{Scope: scope}, "values.")
+	users, err := w.s.Session.Index.Users(w.ctx, filepath.Dir(w.path))
+	if err != nil {
+		return
+	}
+	for _, path := range users {
+		f := w.s.Session.Index.File(path)
+		for i := range f.Names {
+			o := &f.Names[i]
+			if sym, ok := w.s.Session.Index.Resolve(f, o); ok && sym.Scope == scope && o.Role == index.Sets {
+				w.add(strings.TrimPrefix(o.Addr, "values."), filepath.Base(path), protocol.CompletionItemKindVariable, false)
+			}
 		}
 	}
 }

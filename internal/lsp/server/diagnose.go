@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	hcljson "github.com/hashicorp/hcl/v2/json"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 	"github.com/terrace-iac/terrace/internal/lsp/document"
@@ -23,6 +24,9 @@ type workspaceBuffer = workspace.Buffer
 
 // documentation is the address of the page that describes all messages.
 const documentation = "https://github.com/terrace-iac/terrace/blob/main/docs/messages.md#"
+
+// rulesDocumentation is the address of the page that describes rules.
+const rulesDocumentation = "https://github.com/terrace-iac/terrace/blob/main/docs/rules.md"
 
 // lintDocumentation is the address of the page that describes the built-in lint.
 const lintDocumentation = "https://github.com/terrace-iac/terrace/blob/main/docs/lint.md"
@@ -102,15 +106,31 @@ func (s *Server) publishAround(ctx context.Context, path string) bool {
 	return true
 }
 
-// publish publishes the diagnostics of one file, unless the client has them. It returns false if ctx
-// ended.
+// publish publishes the diagnostics of one file, unless the client has them: first with the last findings
+// of rules, then with the new ones. It returns false if ctx ended.
 func (s *Server) publish(ctx context.Context, path string) bool {
 	b := s.Session.Files.Buffer(path)
 	out := &protocol.PublishDiagnosticsParams{URI: document.URI(path), Diagnostics: []protocol.Diagnostic{}}
-	if b != nil {
-		out.URI, out.Version = b.URI, b.Version
-		out.Diagnostics = s.diagnostics(ctx, path)
+	if b == nil {
+		return s.send(ctx, path, nil, out)
 	}
+	out.URI, out.Version = b.URI, b.Version
+	items := s.diagnostics(ctx, path)
+	out.Diagnostics = append(slices.Clone(items), s.lastRuled(path, b.Text)...)
+	if !s.send(ctx, path, b, out) {
+		return false
+	}
+	more, ok := s.ruleFindings(ctx, path, b.Text)
+	if !ok {
+		return ctx.Err() == nil
+	}
+	out.Diagnostics = append(items, more...)
+	return s.send(ctx, path, b, out)
+}
+
+// send publishes the diagnostics of one version of a file, unless the client has them. It returns false
+// if ctx ended, or if the file has another version.
+func (s *Server) send(ctx context.Context, path string, b *workspaceBuffer, out *protocol.PublishDiagnosticsParams) bool {
 	if ctx.Err() != nil || s.Session.Files.Buffer(path) != b {
 		return false
 	}
@@ -132,6 +152,110 @@ func (s *Server) publish(ctx context.Context, path string) bool {
 	return true
 }
 
+// # Findings of rules
+//
+// The rules on values need the evaluation of a module or unit, and the other diagnostics do not. So a
+// file's diagnostics are sent first with the findings of its last text, whose positions follow the edits,
+// and again when the rules were checked.
+
+// ruled are the findings of rules in one version of a file.
+type ruled struct {
+	text  *document.Text
+	items []protocol.Diagnostic
+}
+
+// lastRuled returns the last findings of rules in a file, without those in text that was edited since.
+func (s *Server) lastRuled(path string, text *document.Text) []protocol.Diagnostic {
+	s.mu.Lock()
+	last := s.ruled[path]
+	s.mu.Unlock()
+	var out []protocol.Diagnostic
+	if last == nil {
+		return nil
+	}
+	was, is := last.text.Bytes, text.Bytes
+	first := 0
+	for first < min(len(was), len(is)) && was[first] == is[first] {
+		first++
+	}
+	same := 0
+	for same < min(len(was), len(is))-first && was[len(was)-1-same] == is[len(is)-1-same] {
+		same++
+	}
+	for _, d := range last.items {
+		start, end := last.text.Offset(d.Range.Start, s.encoding), last.text.Offset(d.Range.End, s.encoding)
+		switch {
+		case end <= first:
+		case start >= len(was)-same:
+			start, end = start+len(is)-len(was), end+len(is)-len(was)
+		default:
+			continue
+		}
+		d.Range = text.Range(start, end, s.encoding)
+		out = append(out, d)
+	}
+	return out
+}
+
+// ruleFindings returns the findings of rules in a file as it is now. ok is false if they are not known:
+// the module or unit has errors, or ctx ended.
+func (s *Server) ruleFindings(ctx context.Context, path string, text *document.Text) (out []protocol.Diagnostic, ok bool) {
+	found := s.rulings(ctx, path)
+	if found == nil || ctx.Err() != nil {
+		return nil, false
+	}
+	for _, f := range found.Findings {
+		if at := f.At(); at.Filename == path {
+			out = append(out, s.finding(f, at, text))
+		}
+	}
+	for _, m := range found.Diags {
+		if m.At != nil && m.At.Filename == path {
+			out = append(out, s.message(m, text))
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(out) == 0 {
+		delete(s.ruled, path)
+	} else {
+		s.ruled[path] = &ruled{text, out}
+	}
+	return out, true
+}
+
+// rulings returns the failed rules of the module or unit from which a file is seen, or nil.
+func (s *Server) rulings(ctx context.Context, path string) *workspace.Rulings {
+	switch index.KindOf(path) {
+	case index.Module, index.JSON, index.Values:
+		if at := s.unitOfModule(path); at != "" {
+			if u := s.Session.Unit(ctx, at); u != nil {
+				return u.Rules(ctx)
+			}
+			return nil
+		}
+		if m := s.Session.Module(ctx, filepath.Dir(path)); m != nil {
+			return m.Rules(ctx)
+		}
+	case index.Unit:
+		if u := s.unitOf(ctx, path); u != nil {
+			return u.Rules(ctx)
+		}
+	case index.Rules: // rules without a subject, in the directory of what they check
+		dir := filepath.Dir(path)
+		if at := s.Session.UnitFile(dir); s.Session.Files.Exists(at) {
+			if u := s.Session.Unit(ctx, at); u != nil {
+				return u.Rules(ctx)
+			}
+		} else if slices.ContainsFunc(s.Session.Index.Dir(dir), func(f *index.File) bool { return f.Kind.OfModule() }) {
+			if m := s.Session.Module(ctx, dir); m != nil {
+				return m.Rules(ctx)
+			}
+		}
+	}
+	return nil
+}
+
 // diagnostic answers a client that requests diagnostics.
 func (s *Server) diagnostic(ctx context.Context, p *protocol.DocumentDiagnosticParams) (any, error) {
 	path := document.Path(p.TextDocument.URI)
@@ -139,11 +263,20 @@ func (s *Server) diagnostic(ctx context.Context, p *protocol.DocumentDiagnosticP
 		return nil, refuse("%s is not a file", p.TextDocument.URI)
 	}
 	items := s.diagnostics(ctx, path)
+	text := s.Session.Files.Text(path)
+	more, ok := s.ruleFindings(ctx, path, text)
+	if !ok {
+		more = s.lastRuled(path, text)
+	}
+	items = append(items, more...)
 	return &protocol.FullDocumentDiagnosticReport{Kind: "full", Items: items}, ctx.Err()
 }
 
 // diagnostics returns the diagnostics of a file as it is now.
 func (s *Server) diagnostics(ctx context.Context, path string) []protocol.Diagnostic {
+	if isTemplate(path) {
+		return []protocol.Diagnostic{}
+	}
 	text := s.Session.Files.Text(path)
 	var ds diag.List
 	var found []*finding.Finding
@@ -169,9 +302,17 @@ func (s *Server) diagnostics(ctx context.Context, path string) []protocol.Diagno
 		if !slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.At != nil && m.At.Filename == path }) {
 			ds = append(slices.Clone(ds), syntaxErrors(path, text)...)
 		}
-	case index.Rules:
-		_, ds = rules.Parse([]rules.Text{{Name: path, Text: text.Bytes}}, &source.Set{})
-	case index.Other:
+	case index.Rules: // an exception may be about a rule of another file
+		files, _ := rules.Read(s.Session.Files, filepath.Dir(path), rules.IsFile, func(path string) string { return path })
+		_, ds = rules.Parse(files, &source.Set{})
+	case index.Stack:
+		for _, at := range s.stacksOf(ctx, path) {
+			if st := s.Session.Stack(ctx, at); st != nil {
+				ds = append(ds, st.Diags...)
+			}
+		}
+		ds = ds.Once()
+	case index.Other, index.Data:
 	default:
 		ds = syntaxErrors(path, text)
 	}
@@ -192,10 +333,19 @@ func (s *Server) diagnostics(ctx context.Context, path string) []protocol.Diagno
 	return out
 }
 
+// isTemplate reports whether a file is a template of the command scaffold, which is no configuration.
+func isTemplate(path string) bool {
+	return slices.Contains(strings.Split(filepath.ToSlash(path), "/"), ".boilerplate")
+}
+
 // syntaxErrors returns the syntax errors of a file.
 func syntaxErrors(path string, text *document.Text) diag.List {
 	if ds := diag.TooDeep(path, text.Bytes); ds.HasErrors() {
 		return ds
+	}
+	if index.IsJSON(path) {
+		_, diags := hcljson.Parse(text.Bytes, path)
+		return diag.FromHCL(diags)
 	}
 	_, diags := hclnative.ParseConfig(text.Bytes, path)
 	return diag.FromHCL(diags)
@@ -230,8 +380,31 @@ func (s *Server) finding(f *finding.Finding, at source.Range, text *document.Tex
 	if level == 0 {
 		level = protocol.DiagnosticSeverityInformation
 	}
-	return protocol.Diagnostic{
+	if at.Start.Byte == 0 && at.Start.Line > 1 { // where a value was set is known by line and column
+		start := text.LineStart(at.Start.Line-1) + max(at.Start.Column-1, 0)
+		end := text.LineStart(at.Start.Line-1) + len(text.Line(at.Start.Line-1))
+		at.Start.Byte, at.End.Byte = min(start, end), end
+	}
+	d := protocol.Diagnostic{
 		Range: text.Range(at.Start.Byte, at.End.Byte, s.encoding), Severity: level, Source: "terrace", Code: f.Rule, Message: f.Message,
 		CodeDescription: &protocol.CodeDescription{Href: lintDocumentation},
 	}
+	if f.RuleAt.Filename == "" {
+		return d
+	}
+	d.CodeDescription.Href = rulesDocumentation
+	about := f.Address
+	if f.Path != "" {
+		about += "." + f.Path
+	}
+	if f.Unit != "" && f.Unit != f.Address {
+		about = f.Unit + " " + about
+	}
+	if about != "" {
+		d.Message += "\n" + about
+	}
+	if f.RuleAt != at {
+		d.RelatedInformation = []protocol.DiagnosticRelatedInformation{{Location: s.locationOf(f.RuleAt), Message: "the rule"}}
+	}
+	return d
 }

@@ -65,7 +65,7 @@ func (s *Server) effectiveOf(ctx context.Context, path string) (*effectiveResult
 		if u == nil {
 			return nil, refuse("no unit reads %s", path)
 		}
-		text, err := u.Render(ctx)
+		text, err := u.Render(ctx, "")
 		if err != nil {
 			return nil, refuse("the unit cannot be shown: %v", err)
 		}
@@ -129,7 +129,7 @@ func (s *Server) unitOrigins(ctx context.Context, u *workspace.Unit, text *docum
 		if left--; left < 0 || ctx.Err() != nil {
 			return
 		}
-		x, ds := u.Explain(ctx, address)
+		x, ds := u.Explain(ctx, "", address, "")
 		if ds.HasErrors() || x == nil {
 			return
 		}

@@ -2,12 +2,15 @@ package server
 
 import (
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/terrace-iac/terrace/internal/lsp/document"
 	"github.com/terrace-iac/terrace/internal/lsp/index"
 	"github.com/terrace-iac/terrace/internal/lsp/protocol"
 )
@@ -20,10 +23,49 @@ func Hovering(t testing.TB, dir string) func(dir, address string) (text, file st
 	return start(t, dir, nil).hovered
 }
 
-// hovered returns the explanation in the hover at a name with an address, and the file with the name.
+// hovered returns the explanation in the hover at a name with an address as the directory dir sees it, and
+// the file with the name: a file of the directory, or one that its unit reads, seen from the unit.
 func (c *client) hovered(dir, want string) (text, file string) {
 	c.t.Helper()
-	paths, _ := filepath.Glob(filepath.Join(c.dir, dir, "*"))
+	here := filepath.Join(c.dir, dir)
+	paths, _ := filepath.Glob(filepath.Join(here, "*"))
+	if text, file := c.hoveredIn(paths, want); file != "" {
+		return text, file
+	}
+	unit := filepath.Join(here, "terragrunt.hcl")
+	if _, err := os.Stat(unit); err != nil {
+		return "", ""
+	}
+	err := filepath.WalkDir(c.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || file != "" || filepath.Dir(path) == here || index.KindOf(path) != index.Unit && index.KindOf(path) != index.Module {
+			return err
+		}
+		rel, err := filepath.Rel(c.dir, path)
+		if err != nil {
+			return err
+		}
+		var views viewpointsResult
+		c.call("terrace/viewpoints", map[string]any{"textDocument": map[string]any{"uri": c.uri(filepath.ToSlash(rel))}}, &views)
+		if !slices.Contains(views.All, document.URI(unit)) {
+			return nil
+		}
+		if index.KindOf(path) == index.Unit && !strings.HasPrefix(want, "inputs") && !strings.Contains(want, "_") {
+			return nil // a name of the other file, and not of the unit
+		}
+		c.call("workspace/executeCommand", map[string]any{"command": "terrace.viewpoint", "arguments": []string{c.uri(filepath.ToSlash(rel)), document.URI(unit)}}, nil)
+		text, file = c.hoveredIn([]string{path}, want)
+		c.call("workspace/executeCommand", map[string]any{"command": "terrace.viewpoint", "arguments": []string{c.uri(filepath.ToSlash(rel)), ""}}, nil)
+		return nil
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return text, file
+}
+
+// hoveredIn returns the explanation in the hover at a name with an address in some files, and the file.
+func (c *client) hoveredIn(paths []string, want string) (text, file string) {
+	c.t.Helper()
 	at := func(path string, raw []byte, offset int) (text, file string) {
 		rel, _ := filepath.Rel(c.dir, path)
 		var h *protocol.Hover
@@ -32,6 +74,9 @@ func (c *client) hovered(dir, want string) (text, file string) {
 			return "", rel
 		}
 		_, body, _ := strings.Cut(h.Contents.Value, "```text\n")
+		if seen, rest, ok := strings.Cut(body, ":\n\n"); ok && strings.HasPrefix(seen, "Seen from ") {
+			body = rest
+		}
 		return strings.TrimSpace(strings.TrimSuffix(body, "\n```")), rel
 	}
 	for _, path := range paths {
@@ -40,17 +85,15 @@ func (c *client) hovered(dir, want string) (text, file string) {
 			continue
 		}
 		f := indexOf(path, raw)
-		for _, a := range f.Arguments {
-			if a.Addr+"."+a.Name == want && !a.Nested {
-				return at(path, raw, a.Start)
+		for i := range f.Names {
+			if o := &f.Names[i]; address(f, o) == want {
+				return at(path, raw, o.Start)
 			}
 		}
-		for i := range f.Names {
-			o := &f.Names[i]
-			if address(f, o) != want {
-				continue
+		for i := range f.Arguments {
+			if a := &f.Arguments[i]; a.Address() == want && !a.Nested && f.At(a.Start) == nil {
+				return at(path, raw, a.Start)
 			}
-			return at(path, raw, o.Start)
 		}
 	}
 	return "", ""

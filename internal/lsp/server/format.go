@@ -42,7 +42,7 @@ func (s *Server) formatted(d protocol.TextDocumentIdentifier, compare compared) 
 }
 
 func edits(b *workspaceBuffer, e document.Encoding, compare compared) []protocol.TextEdit {
-	formats, configuration := index.KindOf(b.Path).Formats()
+	formats, configuration := index.Formats(b.Path)
 	if !formats {
 		return nil
 	}

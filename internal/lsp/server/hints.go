@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -19,6 +20,7 @@ const (
 	commandReferences = "terrace.references" // arguments: URI, position; returns locations
 	commandViewpoint  = "terrace.viewpoint"  // arguments: URI of a file, URI of a unit, or "" for the nearest
 	commandAffected   = "terrace.affected"   // argument: URI of a file; returns the text that affected prints
+	commandSchemas    = "terrace.schemas"    // argument: URI of a file; fetches the schemas of its module; returns a message
 )
 
 // hints shows, at the end of the line of an argument, what the argument replaces or what replaces it,
@@ -36,9 +38,12 @@ func (s *Server) hints(ctx context.Context, p *protocol.InlayHintParams) ([]prot
 		}
 	}
 	switch f.Kind {
-	case index.Module:
+	case index.Module, index.JSON:
 		for i := range f.Arguments {
 			a := &f.Arguments[i]
+			if a.Inner {
+				continue
+			}
 			if label := s.overrideLabel(f, a); label != "" {
 				add(a.Line-1, label)
 			}
@@ -60,7 +65,7 @@ func (s *Server) hints(ctx context.Context, p *protocol.InlayHintParams) ([]prot
 			if o.Role != index.Declares || !strings.HasPrefix(o.Addr, "input.") || o.Line-1 < p.Range.Start.Line || o.Line-1 > p.Range.End.Line {
 				continue
 			}
-			x := s.explain(ctx, path, "inputs."+strings.TrimPrefix(o.Addr, "input."))
+			x := s.explain(ctx, path, "inputs."+strings.TrimPrefix(o.Addr, "input."), "")
 			if x == nil || len(x.Steps) == 0 {
 				continue
 			}
@@ -123,7 +128,7 @@ func (s *Server) lenses(_ context.Context, p *protocol.CodeLensParams) ([]protoc
 	out := []protocol.CodeLens{}
 	for i := range f.Names {
 		o := &f.Names[i]
-		if f.Kind == index.Module && o.Role == index.Declares && (strings.HasPrefix(o.Addr, "var.") || strings.HasPrefix(o.Addr, "output.")) {
+		if f.Kind.OfModule() && o.Role == index.Declares && (strings.HasPrefix(o.Addr, "var.") || strings.HasPrefix(o.Addr, "output.")) {
 			out = append(out, protocol.CodeLens{Range: text.Range(o.Start, o.End, s.encoding), Data: map[string]any{"path": path, "addr": o.Addr}})
 		}
 	}
@@ -183,6 +188,9 @@ func (s *Server) execute(ctx context.Context, p *protocol.ExecuteCommandParams) 
 		if s.Affected == nil {
 			return nil, refuse("the server cannot compare revisions")
 		}
+		if err := s.trustFor(ctx, filepath.Dir(path), "The comparison with the last commit runs git"); err != nil {
+			return nil, err
+		}
 		buffers := map[string][]byte{}
 		for _, b := range s.Session.Files.Open() {
 			buffers[b.Path] = b.Text.Bytes
@@ -192,14 +200,14 @@ func (s *Server) execute(ctx context.Context, p *protocol.ExecuteCommandParams) 
 			return nil, refuse("%v", err)
 		}
 		return answer, nil
+	case commandSchemas:
+		return s.fetchSchemas(ctx, document.Path(text(0)))
 	case commandViewpoint:
 		path, unit := document.Path(text(0)), document.Path(text(1))
 		if path == "" || text(1) != "" && unit == "" {
 			return nil, refuse("the viewpoint of a file is a unit file")
 		}
-		if index.KindOf(path) == index.Module { // all files of a module have the same viewpoint
-			path = filepath.Dir(path)
-		}
+		path = cmp.Or(moduleOf(path), path) // all files of a module have the same viewpoint
 		s.mu.Lock()
 		if unit == "" {
 			delete(s.viewpoint, path)
@@ -220,7 +228,7 @@ func (s *Server) actions(ctx context.Context, p *protocol.CodeActionParams) ([]p
 		return nil, err
 	}
 	out := []protocol.CodeAction{}
-	if f.Kind != index.Module && f.Kind != index.Unit {
+	if !f.Kind.OfModule() && f.Kind != index.Unit && f.Kind != index.Stack {
 		return out, nil
 	}
 	start, end := text.Offset(p.Range.Start, s.encoding), text.Offset(p.Range.End, s.encoding)
@@ -230,14 +238,19 @@ func (s *Server) actions(ctx context.Context, p *protocol.CodeActionParams) ([]p
 		}
 	}
 	s.spelling(ctx, path, text, start, end, fix)
-	if f.Kind != index.Module {
+	if !f.Kind.OfModule() {
 		if a := s.imports(ctx, f, text, start, end); a != nil {
 			out = append(out, *a)
 		}
 		return out, ctx.Err()
 	}
+	if a := s.schemaAction(ctx, f, start, end); a != nil {
+		out = append(out, *a)
+	}
 	s.declarations(f, start, end, fix)
-	s.missing(ctx, f, text, start, end, fix)
+	if f.Kind == index.Module {
+		s.missing(ctx, f, text, start, end, fix)
+	}
 	if m := s.Session.Module(ctx, filepath.Dir(path)); m != nil {
 		for _, found := range m.Lint {
 			at := m.Range(found.At())

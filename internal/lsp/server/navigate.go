@@ -32,7 +32,7 @@ func (s *Server) symbolsAt(f *index.File, offset int) (out []workspace.Symbol, a
 	return out, at
 }
 
-func (s *Server) definition(_ context.Context, p *protocol.DefinitionParams) ([]protocol.Location, error) {
+func (s *Server) definition(ctx context.Context, p *protocol.DefinitionParams) ([]protocol.Location, error) {
 	path, text, f, err := s.open(p.TextDocument)
 	if err != nil {
 		return nil, err
@@ -52,6 +52,18 @@ func (s *Server) definition(_ context.Context, p *protocol.DefinitionParams) ([]
 			if d.Role == index.Declares && !(d.File.Path == path && d.Start == at[i].Start && len(symbols) > 1) {
 				here = append(here, s.location(d.File.Path, d.Start, d.End))
 			}
+		}
+		if len(here) == 0 && strings.HasPrefix(sym.Addr, "values.") { // in the stacks that give the value
+			places, err := s.Session.Index.Everywhere(ctx, sym)
+			if err != nil {
+				return nil, err
+			}
+			for _, d := range places {
+				if d.Role == index.Sets && !(d.File.Path == path && d.Start == at[i].Start) {
+					here = append(here, s.location(d.File.Path, d.Start, d.End))
+				}
+			}
+			slices.SortFunc(here, compareLocations)
 		}
 		if len(here) > 0 {
 			return append(out, here...), nil
@@ -78,7 +90,7 @@ type placedArgument struct {
 func (s *Server) same(f *index.File, a *index.Argument) (out []placedArgument) {
 	for _, other := range s.Session.Index.Dir(filepath.Dir(f.Path)) {
 		for i := range other.Arguments {
-			if b := &other.Arguments[i]; other.Kind == index.Module && b.Addr == a.Addr && b.Name == a.Name && !(b.Nested && b.Name == "lifecycle") {
+			if b := &other.Arguments[i]; other.Kind.OfModule() && !a.Inner && !b.Inner && b.Addr == a.Addr && b.Name == a.Name && !(b.Nested && b.Name == "lifecycle") {
 				out = append(out, placedArgument{b, other})
 			}
 		}
@@ -88,7 +100,7 @@ func (s *Server) same(f *index.File, a *index.Argument) (out []placedArgument) {
 
 // replacedBy returns the arguments that an argument replaces.
 func (s *Server) replacedBy(f *index.File, a *index.Argument) (out []placedArgument) {
-	if f.Kind != index.Module || !f.Override {
+	if !f.Kind.OfModule() || !f.Override {
 		return nil
 	}
 	for _, b := range s.same(f, a) {
@@ -174,7 +186,7 @@ func (s *Server) renameAt(f *index.File, offset int) (*renamed, error) {
 		switch {
 		case !declared:
 			continue
-		case kind == "provider" || kind == "input" || kind == "feature" || kind == "check" || kind == "run" || kind == "unit" || kind == "stack":
+		case kind == "provider" || kind == "input" || kind == "feature" || kind == "check" || kind == "run" || kind == "values" || kind == "unit" || kind == "stack":
 			return nil, refuse("%s cannot be renamed: its name is used outside of the files", sym.Addr)
 		}
 		return &renamed{sym, at[i], sym.Addr[:dot+1], sym.Addr[dot+1:]}, nil
@@ -238,7 +250,14 @@ func (s *Server) rename(ctx context.Context, p *protocol.RenameParams) (*protoco
 			changes[l.URI] = append(changes[l.URI], protocol.TextEdit{Range: l.Range, NewText: p.NewName})
 		}
 	}
-	if r.movable() && base != nil {
+	if r.movable() && base != nil && index.IsJSON(base.File.Path) {
+		e, ok := s.movedText(base.File.Path, r.sym.Addr, to)
+		if !ok {
+			return nil, refuse("%s has a form to which no moved block can be added", base.File.Path)
+		}
+		uri := document.URI(base.File.Path)
+		changes[uri] = append(changes[uri], e)
+	} else if r.movable() && base != nil {
 		at := s.Session.Files.Text(base.File.Path)
 		end := at.Range(len(at.Bytes), len(at.Bytes), s.encoding)
 		block := "\nmoved {\n  from = " + r.sym.Addr + "\n  to   = " + to + "\n}\n"
@@ -280,11 +299,6 @@ func (s *Server) complete(ctx context.Context, r *renamed, places []workspace.Pl
 	for _, f := range x.Dir(dir) {
 		if f.Broken {
 			return refuse("%s has a syntax error, so that not all uses of %s are known", f.Path, r.sym.Addr)
-		}
-		if f.Kind == index.JSON {
-			if text, err := s.Session.Files.ReadFile(f.Path); err != nil || bytes.Contains(text, []byte(r.id)) {
-				return refuse("%s may use %s too, and names in JSON files are not renamed", f.Path, r.sym.Addr)
-			}
 		}
 	}
 	if strings.HasPrefix(r.sym.Addr, "var.") || strings.HasPrefix(r.sym.Addr, "output.") {

@@ -153,15 +153,15 @@ func (r *renaming) leaves(f *index.File) bool {
 
 // file adds the edits of one file.
 func (r *renaming) file(f *index.File, text *document.Text) {
-	switch f.Kind {
-	case index.Module, index.Test, index.Unit, index.Stack:
-	case index.JSON:
+	switch {
+	case index.IsJSON(f.Path):
 		for _, m := range r.moves {
 			if bytes.Contains(text.Bytes, []byte("/"+filepath.Base(m.from))) {
 				r.warn("%s may contain the path of %s. Paths in JSON files are not updated.", r.name(f.Path), r.name(m.from))
 			}
 		}
 		return
+	case f.Kind == index.Module, f.Kind == index.Test, f.Kind == index.Unit, f.Kind == index.Stack:
 	default:
 		return // without paths
 	}
@@ -453,7 +453,7 @@ func (r *renaming) called(dir string) []string {
 	for queue := []string{dir}; len(queue) > 0; queue = queue[1:] {
 		for _, f := range r.s.Session.Index.Dir(queue[0]) {
 			for via, source := range f.Paths {
-				if to := r.s.Session.Index.Target(f, via); f.Kind == index.Module && module.IsLocal(source) && !seen[to] {
+				if to := r.s.Session.Index.Target(f, via); f.Kind.OfModule() && module.IsLocal(source) && !seen[to] {
 					seen[to] = true
 					out, queue = append(out, to), append(queue, to)
 				}
@@ -512,12 +512,12 @@ func escape(path string) string {
 // merged.
 func (r *renaming) override(f *index.File, all []*index.File) {
 	to := r.moves.to(f.Path)
-	if to == f.Path || f.Kind != index.Module {
+	if to == f.Path || !f.Kind.OfModule() {
 		return
 	}
 	after := index.Of(to, nil, nil)
 	switch {
-	case after.Kind != index.Module:
+	case !after.Kind.OfModule():
 		r.warn("%s is no longer part of its module.", r.name(f.Path))
 	case f.Override && !after.Override:
 		r.warn("%s is no longer an override file: blocks that it has in common with other files become errors.", r.name(f.Path))
@@ -546,12 +546,12 @@ func (r *renaming) override(f *index.File, all []*index.File) {
 func sameArgument(a, b *index.File) bool {
 	set := map[string]bool{}
 	for _, x := range a.Arguments {
-		set[x.Addr+" "+x.Name] = true
+		set[x.Addr+" "+x.Name] = !x.Inner
 	}
 	local := func(o index.Occurrence) bool { return o.Role == index.Declares && strings.HasPrefix(o.Addr, "local.") }
 	for _, o := range a.Names {
 		set[o.Addr] = set[o.Addr] || local(o)
 	}
-	return slices.ContainsFunc(b.Arguments, func(x index.Argument) bool { return set[x.Addr+" "+x.Name] }) ||
+	return slices.ContainsFunc(b.Arguments, func(x index.Argument) bool { return !x.Inner && set[x.Addr+" "+x.Name] }) ||
 		slices.ContainsFunc(b.Names, func(o index.Occurrence) bool { return local(o) && set[o.Addr] })
 }

@@ -47,6 +47,9 @@ type Options struct {
 	// Affected compares the files of a directory, with the texts of buffers by their path, with the last
 	// commit, and returns what the command affected prints. nil means that the server refuses this.
 	Affected func(ctx context.Context, dir string, buffers map[string][]byte) (string, error)
+	// Schemas fetches the providers that a directory requires, and keeps their schemas. nil means that
+	// the server refuses this.
+	Schemas func(ctx context.Context, dir string, required []workspace.Requirement) error
 }
 
 // A Server answers the requests of one client.
@@ -65,11 +68,13 @@ type Server struct {
 	mu        sync.Mutex
 	roots     []string
 	viewpoint map[string]string // the chosen unit, by the path of a file
+	ruled     map[string]*ruled // the last findings of rules, by path
 	published map[string]string // the diagnostics that the client has, as JSON, by path
 	changed   map[string]bool   // paths whose diagnostics are outdated
 	wake      chan struct{}
 	cancel    context.CancelFunc // ends the computation of diagnostics
 	granted   grant
+	asked     map[string]bool // directories that the user trusts until the connection ends
 	answered  map[string]bool // the trust in each root that the client sent with its configuration
 }
 
@@ -89,7 +94,7 @@ type settings struct {
 func Serve(ctx context.Context, o Options, in io.Reader, out io.WriteCloser) (ok bool) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	s := &Server{Options: o, ctx: ctx, encoding: document.UTF16, viewpoint: map[string]string{}, published: map[string]string{}, changed: map[string]bool{}, wake: make(chan struct{}, 1)}
+	s := &Server{Options: o, ctx: ctx, encoding: document.UTF16, viewpoint: map[string]string{}, published: map[string]string{}, ruled: map[string]*ruled{}, changed: map[string]bool{}, wake: make(chan struct{}, 1)}
 	s.rpc = jrpc2.NewServer(s.methods(), &jrpc2.ServerOptions{
 		AllowPush: true, DisableBuiltin: true, Concurrency: maxConcurrent, NewContext: func() context.Context { return ctx },
 	})
@@ -261,7 +266,7 @@ func (s *Server) initialize(_ context.Context, p *protocol.InitializeParams) (an
 			"inlayHintProvider":               true,
 			"codeLensProvider":                map[string]any{"resolveProvider": true},
 			"codeActionProvider":              map[string]any{"codeActionKinds": []string{"quickfix", "refactor.rewrite"}},
-			"executeCommandProvider":          map[string]any{"commands": []string{commandReferences, commandViewpoint, commandAffected}},
+			"executeCommandProvider":          map[string]any{"commands": []string{commandReferences, commandViewpoint, commandAffected, commandSchemas}},
 			"diagnosticProvider":              map[string]any{"interFileDependencies": true, "workspaceDiagnostics": false},
 			"semanticTokensProvider": map[string]any{
 				"legend": map[string]any{"tokenTypes": tokenTypes, "tokenModifiers": []string{}}, "full": true, "range": true,
@@ -278,7 +283,9 @@ func (s *Server) initialize(_ context.Context, p *protocol.InitializeParams) (an
 // initialized registers the files whose changes the client reports, and starts the index.
 func (s *Server) initialized(context.Context, *struct{}) {
 	go func() { // ends with the connection
-		_ = s.Session.Index.Scan(s.ctx) // a request that needs the index repeats it
+		if s.Session.Index.Scan(s.ctx) == nil { // a request that needs the index repeats it
+			s.recompute() // the units that stacks generate are known now
+		}
 	}()
 	s.configure()
 	if !s.client.Workspace.DidChangeWatchedFiles.DynamicRegistration {

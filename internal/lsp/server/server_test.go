@@ -404,7 +404,7 @@ func TestRename(t *testing.T) {
 		{moduleFiles, "main.tf", `module "`, "n", map[string][]string{"main.tf": {`module "n"`, "module.n.out", "from = module.m\n  to   = module.n"}}, ""},
 		{moduleFiles, "main.tf", "n-${var.", "a b", nil, "not a valid name"},
 		{moduleFiles, "m/main.tf", `variable "c`, "kind", nil, "exists already"},
-		{moduleFiles + "-- x.tf.json --\n{\"output\": {\"y\": {\"value\": \"${var.size}\"}}}\n", "main.tf", "n-${var.", "q", nil, "JSON"},
+		{moduleFiles + "-- x.tf.json --\n{\"output\": {\"y\": {\"value\": \"${var.size}\"}}}\n", "main.tf", "n-${var.", "q", map[string][]string{"x.tf.json": {"${var.q}"}}, ""},
 		{moduleFiles + "-- x.tf --\nlocals {\n", "main.tf", "n-${var.", "q", nil, "syntax error"},
 		{unitFiles, "modules/vpc/main.tf", `output "i`, "vpc", map[string][]string{"app/terragrunt.hcl": {"dependency.vpc.outputs.vpc", `vpc = "mock"`}}, ""},
 		{unitFiles, "root.hcl", "  reg", "place", map[string][]string{"app/terragrunt.hcl": {"include.root.locals.place"}, "root.hcl": {`place = "eu"`, "region = local.place"}}, ""},

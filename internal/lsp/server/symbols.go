@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lsp/document"
 	"github.com/terrace-iac/terrace/internal/lsp/index"
 	"github.com/terrace-iac/terrace/internal/lsp/protocol"
+	"github.com/terrace-iac/terrace/unit"
 )
 
 // maxSymbols is the number of symbols that a search returns.
@@ -23,7 +24,7 @@ const maxSymbols = 500
 func (s *Server) parsed(d protocol.TextDocumentIdentifier) (path string, text *document.Text, body *hclsyntax.Body) {
 	path = document.Path(d.URI)
 	text = s.Session.Files.Text(path)
-	if formats, _ := index.KindOf(path).Formats(); formats {
+	if index.KindOf(path).Indexed() {
 		body, _ = index.Parse(path, text.Bytes)
 	}
 	return path, text, body
@@ -177,14 +178,21 @@ func (s *Server) semanticTokensIn(_ context.Context, p *protocol.SemanticTokensR
 	type token struct{ start, end, typ int }
 	var all []token
 	add := func(start, end, typ int) { all = append(all, token{start, end, typ}) }
+	plain := index.IsJSON(path) // the editor colors the JSON text itself
 	_ = hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics {
 		switch n := n.(type) {
 		case *hclsyntax.Block:
+			if plain {
+				return nil
+			}
 			add(n.TypeRange.Start.Byte, n.TypeRange.End.Byte, tokenType)
 			for _, l := range n.LabelRanges {
 				add(l.Start.Byte, l.End.Byte, tokenLabel)
 			}
 		case *hclsyntax.Attribute:
+			if plain {
+				return nil
+			}
 			add(n.NameRange.Start.Byte, n.NameRange.End.Byte, tokenProperty)
 		case *hclsyntax.FunctionCallExpr:
 			add(n.NameRange.Start.Byte, n.NameRange.End.Byte, tokenFunction)
@@ -262,9 +270,16 @@ func (s *Server) linked(f *index.File, l index.Link) string {
 	if !info.IsDir() {
 		return path
 	}
+	if f.Kind == index.Stack {
+		for _, name := range []string{unit.StackName, unit.DefaultJSONName, unit.DefaultName} {
+			if at := filepath.Join(path, name); s.Session.Files.Exists(at) {
+				return at
+			}
+		}
+	}
 	files := s.Session.Index.Dir(path)
 	for _, g := range files {
-		if base := filepath.Base(g.Path); base == "main.tf" || base == "main.tofu" || base == "terragrunt.hcl" {
+		if base := filepath.Base(g.Path); base == "main.tf" || base == "main.tofu" || base == "main.tf.json" || base == unit.DefaultName || base == unit.DefaultJSONName {
 			return g.Path
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/internal/lsp/document"
 	"github.com/terrace-iac/terrace/internal/lsp/index"
+	"github.com/terrace-iac/terrace/internal/lsp/protocol"
 )
 
 // # Trust and configuration
@@ -59,6 +60,48 @@ func grantOf(raw json.RawMessage) (g grant, ok bool) {
 	return g, true
 }
 
+// confirm asks the user a question, and reports whether the answer is action. A client that cannot ask
+// means no.
+func (s *Server) confirm(ctx context.Context, question, action string) bool {
+	rsp, err := s.rpc.Callback(ctx, "window/showMessageRequest", &protocol.ShowMessageRequestParams{
+		Type: protocol.MessageTypeWarning, Message: question, Actions: []protocol.MessageActionItem{{Title: action}, {Title: "Cancel"}},
+	})
+	var chosen *protocol.MessageActionItem
+	return err == nil && rsp.UnmarshalResult(&chosen) == nil && chosen != nil && chosen.Title == action
+}
+
+// trustFor returns nil if programs may run in a directory. Otherwise it asks the user to trust the
+// directory, until the connection ends, unless the client has withdrawn the trust. what is the reason, as
+// a sentence without its period.
+func (s *Server) trustFor(ctx context.Context, dir, what string) error {
+	if s.Session.Trusts(dir) {
+		return nil
+	}
+	root := dir
+	s.mu.Lock()
+	for _, r := range s.roots {
+		if rel, err := filepath.Rel(r, dir); err == nil && filepath.IsLocal(rel) && len(r) < len(root) {
+			root = r
+		}
+	}
+	on, answered := s.answered[root]
+	s.mu.Unlock()
+	const trust = "Trust"
+	if !(answered && !on) && s.confirm(ctx, what+". Do you trust "+root+" until the editor is closed? Then functions of its unit files may run programs too.", trust) {
+		s.mu.Lock()
+		if s.asked == nil {
+			s.asked = map[string]bool{}
+		}
+		s.asked[root] = true
+		s.mu.Unlock()
+		s.applyTrust()
+	}
+	if s.Session.Trusts(dir) {
+		return nil
+	}
+	return refuse("%s, and %s is not trusted. The option \"trust\" of the server grants trust; see docs/editor.md", what, root)
+}
+
 // applyTrust sets the directories in which programs may run.
 func (s *Server) applyTrust() {
 	trusted := map[string]bool{}
@@ -66,10 +109,13 @@ func (s *Server) applyTrust() {
 	for _, dir := range s.granted.dirs {
 		trusted[dir] = true
 	}
+	for dir := range s.asked {
+		trusted[dir] = true
+	}
 	for _, root := range s.roots {
 		on, answered := s.answered[root]
 		switch {
-		case s.granted.configuration:
+		case s.granted.configuration && (answered || !s.asked[root]):
 			trusted[root] = on
 		case answered && !on:
 			trusted[root] = false

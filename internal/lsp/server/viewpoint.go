@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,7 +37,16 @@ func moduleOf(path string) string {
 // unitsOf returns the paths of the units that read a file, the nearest first. A unit file reads itself.
 // For the file of a module, it returns the units of the module.
 func (s *Server) unitsOf(ctx context.Context, path string) []string {
+	if index.KindOf(path) == index.UnitValues {
+		if at := s.Session.UnitFile(filepath.Dir(path)); s.Session.Files.Exists(at) {
+			return []string{at}
+		}
+		return nil
+	}
 	if s.Session.IsUnit(path) {
+		if all := s.generatedFrom(ctx, path); len(all) > 0 {
+			return all
+		}
 		return []string{path}
 	}
 	var out []string
@@ -82,13 +90,100 @@ func (s *Server) unitsOf(ctx context.Context, path string) []string {
 	return out
 }
 
+// generatedFrom returns the paths of the units that stacks generate from a unit file, which lacks the
+// values that they give.
+func (s *Server) generatedFrom(ctx context.Context, path string) (out []string) {
+	if s.Session.Files.Exists(filepath.Join(filepath.Dir(path), unit.ValuesName)) {
+		return nil
+	}
+	uses := slices.ContainsFunc(s.Session.Index.File(path).Names, func(o index.Occurrence) bool { return o.Via == "values" })
+	if !uses && !s.Session.Index.Ready() {
+		return nil // the first answer does not wait; most units are no source of a stack
+	}
+	users, err := s.Session.Index.Users(ctx, filepath.Dir(path))
+	if err != nil {
+		return nil
+	}
+	for _, user := range users {
+		if index.KindOf(user) != index.Stack {
+			continue
+		}
+		for _, top := range s.stacksOf(ctx, user) {
+			if st := s.Session.Stack(ctx, top); st != nil {
+				out = append(out, st.Units[path]...)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// stacksOf returns the paths of the stack files from which a stack file is seen: those that generate it,
+// or itself.
+func (s *Server) stacksOf(ctx context.Context, path string) (out []string) {
+	seen := map[string]bool{path: true}
+	for queue := []string{path}; len(queue) > 0; queue = queue[1:] {
+		users, err := s.Session.Index.Users(ctx, filepath.Dir(queue[0]))
+		if err != nil {
+			return nil
+		}
+		top := true
+		for _, u := range users {
+			if index.KindOf(u) == index.Stack && filepath.Dir(u) != filepath.Dir(queue[0]) {
+				if top = false; !seen[u] {
+					seen[u] = true
+					queue = append(queue, u)
+				}
+			}
+		}
+		if top || s.Session.Files.Exists(filepath.Join(filepath.Dir(queue[0]), unit.ValuesName)) {
+			out = append(out, queue[0])
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // ownUnit returns the path of the unit whose module is its own directory, or "".
 func (s *Server) ownUnit(dir string) string {
-	own := filepath.Join(dir, unit.DefaultName)
+	own := s.Session.UnitFile(dir)
 	if !s.Session.Files.Exists(own) || s.Session.Index.File(own).Paths["terraform"] != "" {
 		return ""
 	}
 	return own
+}
+
+// unitOfModule returns the path of the unit from which the files of a module are seen: the one that the
+// user chose, or that of the directory, or "". Unlike viewpointOf, it does not wait for the index.
+func (s *Server) unitOfModule(path string) string {
+	dir := filepath.Dir(path)
+	s.mu.Lock()
+	chosen := s.viewpoint[dir]
+	s.mu.Unlock()
+	return cmp.Or(chosen, s.ownUnit(dir))
+}
+
+// seenFrom returns the path of the unit from which a file is seen, or "".
+func (s *Server) seenFrom(ctx context.Context, path string) string {
+	switch {
+	case moduleOf(path) != "":
+		return s.unitOfModule(path)
+	case index.KindOf(path) == index.Stack:
+		return ""
+	}
+	return s.viewpointOf(ctx, path)
+}
+
+// generatedFile returns the path of the unit file that a stack generates in a directory.
+func (s *Server) generatedFile(st *workspace.Stack, dir string) string {
+	for _, all := range st.Units {
+		for _, path := range all {
+			if filepath.Dir(path) == dir {
+				return path
+			}
+		}
+	}
+	return filepath.Join(dir, unit.DefaultName)
 }
 
 // viewpointOf returns the path of the unit from which a file is seen, or "". A module whose directory has
@@ -109,22 +204,6 @@ func (s *Server) viewpointOf(ctx context.Context, path string) string {
 		return ""
 	}
 	return all[0]
-}
-
-// seenAs returns an address in a file as a unit that reads the file can use it: local.x of an imported
-// file is import.NAME.locals.x.
-func (s *Server) seenAs(from, path, address string) string {
-	name, ok := strings.CutPrefix(address, "local.")
-	if !ok || from == path {
-		return address
-	}
-	f := s.Session.Index.File(from)
-	for _, via := range slices.Sorted(maps.Keys(f.Paths)) {
-		if kind, _, _ := strings.Cut(via, "."); (kind == "include" || kind == "import") && s.Session.Index.Target(f, via) == path {
-			return strings.TrimSuffix(via, ".") + ".locals." + name
-		}
-	}
-	return address
 }
 
 // maxValued is the number of units whose values are computed for one request.
@@ -225,7 +304,11 @@ func (s *Server) valuesIn(ctx context.Context, units []string, path, address str
 	at := map[string]int{}
 	looked := 0
 	for _, from := range units {
-		x := s.Session.Value(ctx, from, s.seenAs(from, path, address))
+		file := path
+		if index.KindOf(path) != index.Unit {
+			file = ""
+		}
+		x := s.Session.Value(ctx, from, file, address)
 		if ctx.Err() != nil {
 			break
 		}

@@ -178,6 +178,13 @@ func (x *Index) pause(ctx context.Context) {
 // skipped contains the names of directories that are not part of a workspace.
 var skipped = []string{".git", ".terraform", ".terragrunt-cache", "node_modules", ".hg", ".svn"}
 
+// Ready reports whether the workspace was walked over once.
+func (x *Index) Ready() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return !x.walked.IsZero()
+}
+
 // Scan waits until the workspace was walked over once. If that was long ago, it starts another walk in
 // the background.
 func (x *Index) Scan(ctx context.Context) error {
@@ -478,7 +485,7 @@ func (x *Index) Target(f *index.File, via string) string { return x.target(f, vi
 func (x *Index) target(f *index.File, via string) string {
 	p := f.Paths[via]
 	dir := filepath.Dir(f.Path)
-	if p == "" && f.Kind == index.Module && strings.HasPrefix(via, "local.") {
+	if p == "" && f.Kind.OfModule() && strings.HasPrefix(via, "local.") {
 		f, p = x.decodedBy(dir, via) // another file of the module declares the local value
 	}
 	if p == "" {
@@ -493,7 +500,7 @@ func (x *Index) target(f *index.File, via string) string {
 	if strings.HasPrefix(via, "local.") && index.KindOf(p) == index.Data {
 		return at(p)
 	}
-	if f.Kind == index.Module || f.Kind == index.Test {
+	if f.Kind.OfModule() || f.Kind == index.Test {
 		if module.IsLocal(p) {
 			if f.Kind == index.Test {
 				dir = x.tested(f) // the working directory of the run
@@ -514,7 +521,7 @@ func (x *Index) target(f *index.File, via string) string {
 	}
 	path := at(p)
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return filepath.Join(path, unit.DefaultName)
+		return x.files.UnitFile(path)
 	}
 	return path
 }
@@ -570,7 +577,7 @@ func installed(dir, call string) string {
 // known.
 func (x *Index) Resolve(f *index.File, o *index.Occurrence) (s Symbol, ok bool) {
 	own := filepath.Dir(f.Path)
-	if f.Kind == index.Unit || f.Kind == index.Stack || f.Kind == index.Rules {
+	if f.Kind == index.Unit || f.Kind == index.Stack || f.Kind == index.Rules || f.Kind == index.UnitValues {
 		own = f.Path
 	}
 	if kind, _, _ := strings.Cut(o.Addr, "."); f.Kind == index.Data || kind == "run" {
@@ -581,6 +588,9 @@ func (x *Index) Resolve(f *index.File, o *index.Occurrence) (s Symbol, ok bool) 
 	switch kind, _, _ := strings.Cut(o.Via, "."); kind {
 	case "":
 		return Symbol{own, o.Addr}, true
+	case "unit", "stack": // a value that a stack file gives
+		to := x.target(f, o.Via)
+		return Symbol{filepath.Join(to, unit.ValuesName), o.Addr}, to != ""
 	case "terraform":
 		return x.moduleOf(f, o.Addr)
 	case "dependency":
@@ -599,7 +609,7 @@ func (x *Index) moduleOf(f *index.File, addr string) (Symbol, bool) {
 	if to := x.target(f, "terraform"); to != "" {
 		return Symbol{to, addr}, true
 	}
-	if f.Paths["terraform"] != "" || filepath.Base(f.Path) != unit.DefaultName {
+	if f.Paths["terraform"] != "" || !isDefault(f.Path) {
 		return Symbol{}, false
 	}
 	return Symbol{filepath.Dir(f.Path), addr}, true
@@ -646,7 +656,10 @@ func (x *Index) Everywhere(ctx context.Context, s Symbol) ([]Place, error) {
 	for _, p := range out {
 		seen[p.File.Path] = true
 	}
-	queue := []string{s.Scope, filepath.Join(s.Scope, unit.DefaultName)}
+	queue := []string{s.Scope, filepath.Join(s.Scope, unit.DefaultName), filepath.Join(s.Scope, unit.DefaultJSONName)}
+	if strings.HasPrefix(s.Addr, "values.") { // stacks name the directory of the unit
+		queue = append(queue, filepath.Dir(s.Scope))
+	}
 	done := map[string]bool{}
 	for len(queue) > 0 {
 		at := queue[0]
@@ -668,7 +681,7 @@ func (x *Index) Everywhere(ctx context.Context, s Symbol) ([]Place, error) {
 			}
 			f := x.File(path)
 			files := []*index.File{f}
-			if f.Kind == index.Module && index.KindOf(s.Scope) == index.Data { // other files use the local value
+			if f.Kind.OfModule() && index.KindOf(s.Scope) == index.Data { // other files use the local value
 				files = x.Dir(filepath.Dir(path))
 			}
 			for _, f := range files {

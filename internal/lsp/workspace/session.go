@@ -2,34 +2,24 @@ package workspace
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/explanation"
-	"github.com/terrace-iac/terrace/internal/base/sys"
-	estates "github.com/terrace-iac/terrace/internal/estate"
-	"github.com/terrace-iac/terrace/internal/estate/discovery"
-	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
-	"github.com/terrace-iac/terrace/internal/estate/modules"
-	"github.com/terrace-iac/terrace/internal/estate/run"
-	"github.com/terrace-iac/terrace/internal/estate/workcopy"
-	"github.com/terrace-iac/terrace/internal/lsp/index"
 	"github.com/terrace-iac/terrace/internal/rules/finding"
 	"github.com/terrace-iac/terrace/internal/rules/lint"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
-	"github.com/terrace-iac/terrace/unit"
-	"github.com/terrace-iac/terrace/unit/migrate"
 )
 
 // A Session is the state of one client.
@@ -45,6 +35,13 @@ type Session struct {
 
 	modules results[*Module]
 	units   results[*Unit]
+	stacks  results[*Stack]
+
+	schemas atomic.Int32 // changes if the cache of schemas has changed
+
+	mu        sync.Mutex
+	ruleSets  map[string]*ruleSet
+	generated map[string]string // path of the stack file, by the directory of a unit that it generates
 }
 
 // New returns a session with the settings of a directory. who is user@host.
@@ -98,6 +95,7 @@ type Module struct {
 	loaded  *workdir.Loaded
 	given   *workdir.GivenVariables
 	opened  bool // loaded was computed
+	ruled   *Rulings
 }
 
 // Module returns the result for a directory with the files as they are now. It is nil if ctx ended.
@@ -112,6 +110,8 @@ func (s *Session) load(ctx context.Context, dir string, before *Module) *Module 
 	if before != nil {
 		m.linter = before.linter
 	}
+	version := s.schemas.Load()
+	m.reading.valid = func() bool { return s.schemas.Load() == version }
 	d := s.directory(dir, m.reading)
 	workspace, ds := d.Workspace()
 	if ds.HasErrors() {
@@ -221,6 +221,38 @@ func (m *Module) Schema(ctx context.Context, a addr.Provider) *schema.Provider {
 	return p
 }
 
+// A Requirement is a provider that a module requires.
+type Requirement struct {
+	Provider    addr.Provider
+	Constraints string // separated by commas; "" means any version
+}
+
+// WithoutSchema returns the providers of the module and those that it calls whose schemas are not known,
+// sorted.
+func (m *Module) WithoutSchema(ctx context.Context) (out []Requirement) {
+	if m.engine == nil {
+		return nil
+	}
+	for a, constraints := range m.engine.Requirements() {
+		if a.IsBuiltIn() || m.Schema(ctx, a) != nil {
+			continue
+		}
+		var texts []string
+		for _, c := range constraints {
+			if !slices.Contains(texts, c.Text) {
+				texts = append(texts, c.Text)
+			}
+		}
+		slices.Sort(texts)
+		out = append(out, Requirement{a, strings.Join(texts, ", ")})
+	}
+	slices.SortFunc(out, func(a, b Requirement) int { return strings.Compare(a.Provider.String(), b.Provider.String()) })
+	return out
+}
+
+// SchemasChanged makes modules be loaded again, because the cache has schemas that it did not have.
+func (s *Session) SchemasChanged() { s.schemas.Add(1) }
+
 // Resource returns the schema of a type of resource, or nil.
 func (m *Module) Resource(ctx context.Context, mode addr.Mode, typ, local string) *schema.Resource {
 	if local == "" {
@@ -240,191 +272,49 @@ func (m *Module) Tree() *config.Tree {
 	return m.engine.Tree()
 }
 
+// open loads the configuration with the values of its variables. It returns false if the configuration
+// has errors. The caller holds m.mu.
+func (m *Module) open(ctx context.Context) (bool, diag.List) {
+	if m.opened {
+		return m.loaded != nil, nil
+	}
+	m.opened = true
+	d := m.s.directory(m.Dir, m.reading)
+	d.Sources, d.Set = m.sources, m.Config.Set // without reading and building all again
+	var ds diag.List
+	m.loaded, ds = workdir.Load(ctx, d, workdir.LoadOptions{Partial: true})
+	if m.loaded == nil {
+		m.loaded, ds = workdir.Load(ctx, d, workdir.LoadOptions{Partial: true, RootOnly: true})
+	}
+	if ctx.Err() != nil { // the next request repeats it
+		if m.loaded != nil {
+			m.loaded.Close()
+		}
+		m.loaded, m.opened = nil, false
+		return false, diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The request was canceled.")
+	}
+	if m.loaded == nil {
+		return false, ds
+	}
+	m.given, _ = workdir.GatherVariables(workdir.VarSources{Dir: m.Dir, FS: d.View, Env: d.Env, Read: d.Files})
+	if m.loaded.Plugins != nil {
+		_ = m.loaded.Plugins.Choose(ctx, m.loaded.Engine.Requirements())
+	}
+	return true, nil
+}
+
 // Explain explains the value at an address, without a state.
 func (m *Module) Explain(ctx context.Context, address string) (*explanation.Explanation, diag.List) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.opened {
-		m.opened = true
-		d := m.s.directory(m.Dir, m.reading)
-		d.Sources, d.Set = m.sources, m.Config.Set // without reading and building all again
-		var ds diag.List
-		m.loaded, ds = workdir.Load(ctx, d, workdir.LoadOptions{Partial: true})
-		if m.loaded == nil {
-			m.loaded, ds = workdir.Load(ctx, d, workdir.LoadOptions{Partial: true, RootOnly: true})
+	if ok, ds := m.open(ctx); !ok {
+		if len(ds) == 0 {
+			ds = diag.Errorf(diag.CodeConfigReadDir, nil, "Failed to read module directory", "The configuration in %s has errors.", m.Dir)
 		}
-		if m.loaded == nil {
-			return nil, ds
-		}
-		m.given, _ = workdir.GatherVariables(workdir.VarSources{Dir: m.Dir, FS: d.View, Env: d.Env, Read: d.Files})
-		if m.loaded.Plugins != nil {
-			_ = m.loaded.Plugins.Choose(ctx, m.loaded.Engine.Requirements())
-		}
-	}
-	if m.loaded == nil {
-		return nil, diag.Errorf(diag.CodeConfigReadDir, nil, "Failed to read module directory", "The configuration in %s has errors.", m.Dir)
+		return nil, ds
 	}
 	o := engine.ExplainOptions{Variables: m.loaded.Vars, Lost: m.given.Lost}
 	return m.loaded.Engine.Explain(ctx, address, o)
-}
-
-// A Unit is the result of reading one unit.
-type Unit struct {
-	Path  string
-	Diags diag.List // with absolute paths
-
-	s        *Session
-	reading  *reading
-	estate   *estates.Estate
-	unit     *discovery.Unit // nil if the unit cannot be read
-	redactor *diag.Redactor
-	dir      *workdir.Directory
-	env      unit.Env
-	mu       sync.Mutex // held while the unit is evaluated
-}
-
-// Unit returns the result for a unit file with the files as they are now. It is nil if ctx ended.
-func (s *Session) Unit(ctx context.Context, path string) *Unit {
-	return s.units.get(ctx, s, path, s.read)
-}
-
-func (u *Unit) read() *reading { return u.reading }
-
-func (u *Unit) close() {}
-
-// IsUnit reports whether a file contains units, and not parts that units read.
-func (s *Session) IsUnit(path string) bool {
-	if filepath.Base(path) == unit.DefaultName {
-		return true
-	}
-	f := s.Index.File(path)
-	return f.Kind == index.Unit && slices.ContainsFunc(f.Names, func(o index.Occurrence) bool {
-		return o.Role == index.Declares && strings.HasPrefix(o.Addr, "module.")
-	})
-}
-
-// read opens a unit and checks it.
-func (s *Session) read(ctx context.Context, path string, _ *Unit) *Unit {
-	u, ds := s.openUnit(ctx, path)
-	if u.unit != nil {
-		ds = append(ds, u.estate.Check(ctx, false)...)
-		ds = append(ds, u.unit.Check(u.estate.Task(ctx))...)
-	}
-	for _, m := range ds.Once() {
-		if m.Code != diag.CodeUnitMocksUsed && m.Code != diag.CodeEstateNoExec {
-			u.Diags = append(u.Diags, m)
-		}
-	}
-	return u
-}
-
-// Value explains the value at an address in a unit that is not kept afterwards. It is nil if the unit
-// has errors.
-func (s *Session) Value(ctx context.Context, path, address string) *explanation.Explanation {
-	release, ok := s.take(ctx)
-	defer release()
-	if !ok {
-		return nil
-	}
-	u, _ := s.openUnit(ctx, path)
-	x, ds := u.Explain(ctx, address)
-	if ds.HasErrors() {
-		return nil
-	}
-	return x
-}
-
-// openUnit opens a unit without checking it.
-func (s *Session) openUnit(ctx context.Context, path string) (*Unit, diag.List) {
-	root := filepath.Dir(path)
-	u := &Unit{Path: path, s: s, reading: newReading(s.Files, root), redactor: &diag.Redactor{}}
-	u.dir = s.directory(root, u.reading)
-	u.dir.View = nil
-	plugins := s.plugins
-	if plugins == nil {
-		return u, nil
-	}
-	plugins = plugins.In(u.dir)
-	unsaved := &stacks.Overlay{} // documents that do not exist on disk
-	for _, b := range s.Files.Open() {
-		if _, err := os.Stat(b.Path); err != nil {
-			u.reading.note(b.Path)
-			unsaved.Replace(b.Path, b.Text.Bytes)
-		}
-	}
-	o := estates.Options{
-		Discovery: discovery.Settings{Root: root, Whole: true, Overlay: unsaved},
-		Request:   unit.Request{Command: "plan", Args: []string{"plan"}},
-		Machine:   unit.Machine{Environ: u.dir.Env, Run: s.trust.runner(u.reading), Now: u.dir.Now, Home: u.dir.HomeOrError},
-		Who:       s.who, Checking: true, Tolerant: true, Redactor: u.redactor,
-		Sources: workcopy.Sources{Fetch: modules.Fetched(u.dir, plugins.Config)},
-		Host:    estates.Host{Plugins: plugins, Backends: u.dir.Backends(), Texts: u.dir.Set},
-	}
-	u.env = o.UnitEnv(root)
-	u.env.Machine.Run = sys.SkipPrograms               // a conversion is tried with texts that nobody has saved
-	for _, name := range s.Index.File(path).Searched { // a file that appears in a parent directory changes the unit
-		for at := filepath.Dir(root); ; at = filepath.Dir(at) {
-			u.reading.note(filepath.Join(at, name))
-			if s.Files.Exists(filepath.Join(at, name)) || filepath.Dir(at) == at {
-				break
-			}
-		}
-	}
-	var ds diag.List
-	u.estate, u.unit, ds = estates.OpenUnit(ctx, o, path, "")
-	return u, ds
-}
-
-// WithImports returns the text of the unit file with import blocks in place of its includes, and its text
-// before. changes is false if the result would mean something else, or if other files had to change too.
-func (u *Unit) WithImports(ctx context.Context) (before, after []byte, changes bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.unit == nil {
-		return nil, nil, false
-	}
-	plan, err := migrate.Imports(ctx, u.env, []string{u.Path}, nil)
-	if err != nil || len(plan.Changes) != 1 || plan.Changes[0].Path != u.Path {
-		return nil, nil, false
-	}
-	return plan.Changes[0].Before, plan.Changes[0].After, true
-}
-
-// Explain explains the value at an address in the unit, or in its module. Outputs of other units are
-// their mock outputs, or unknown.
-func (u *Unit) Explain(ctx context.Context, address string) (*explanation.Explanation, diag.List) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.unit == nil {
-		return nil, u.Diags
-	}
-	outputs := estates.UnknownOutputs
-	if strings.HasPrefix(address, "dependency.") {
-		outputs = estates.MockOutputs
-	}
-	v := u.estate.Evaluate(u.unit, outputs)
-	set := &source.Set{}
-	shown := func(file string) string { return sys.RelativeTo(filepath.Dir(u.Path), file) }
-	inUnit := func(file string) (string, string) { return shown(file), "" }
-	x, ds := v.Explain(ctx, set, address, inUnit, func(s *run.Site) (*explanation.Explanation, diag.List) {
-		return v.ExplainInModule(ctx, s, set, address, shown, false)
-	})
-	u.tidy(x)
-	return x, ds
-}
-
-// tidy removes the values of the environment from the texts of an explanation. It does not claim that
-// an output does not exist, since no state was read.
-func (u *Unit) tidy(x *explanation.Explanation) {
-	if x == nil {
-		return
-	}
-	for _, s := range x.Steps {
-		s.Text = u.redactor.Text(s.Text)
-		if s.Kind == explanation.Dependency {
-			s.Text = strings.Replace(s.Text, ", which has none yet", ", whose state is not read here", 1)
-		}
-	}
 }
 
 // Print returns the module after merging, with the origin of each argument.
@@ -432,15 +322,4 @@ func (m *Module) Print() (string, error) {
 	var b strings.Builder
 	err := m.Config.Print(&b, config.PrintOptions{Origins: true, Hide: true})
 	return b.String(), err
-}
-
-// Render returns the effective unit as a unit file.
-func (u *Unit) Render(ctx context.Context) (string, error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.unit == nil {
-		return "", u.Diags.Err()
-	}
-	text, ds := u.unit.RenderHCL(u.estate.Task(ctx))
-	return u.redactor.Text(string(text)), ds.Err()
 }

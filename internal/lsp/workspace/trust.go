@@ -191,7 +191,7 @@ func (r *reading) units() (paths []string, unsaved bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for path, v := range r.seen {
-		if kind := index.KindOf(path); v == (version{}) || kind != index.Unit && kind != index.Stack {
+		if kind := index.KindOf(path); v == (version{}) || kind != index.Unit && kind != index.Stack && kind != index.UnitValues {
 			continue
 		}
 		paths = append(paths, path)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/apparentlymart/go-versions/versions"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/settings/lock"
@@ -58,6 +59,29 @@ func Select(ctx context.Context, req Requirements, locked *lock.File, o Options)
 		ds = append(ds, diag.Errorf(diag.CodeProviderNotInstalled, nil, "Required plugins are not installed", "The installed provider plugins are not consistent with the packages selected in the dependency lock file:\n%s\n\nTo download the plugins required for this configuration, run:\n  terrace init", bullets(missing))...)
 	}
 	return out, ds
+}
+
+// Newest returns the newest of some versions of a provider that its requirements allow, or "". If a lock
+// file selects a version, no other one is allowed.
+func Newest(a addr.Provider, req Requirements, locked *lock.File, have []string) string {
+	want, ds := req.parse()
+	if ds.HasErrors() {
+		return ""
+	}
+	allowed := want[a].Allows()
+	if locked, _ = translate(locked, want); locked.Provider(a) != nil {
+		allowed = versions.Only(locked.Provider(a).Version)
+	}
+	var list versions.List
+	for _, text := range have {
+		if v, err := versions.ParseVersion(text); err == nil {
+			list = append(list, v)
+		}
+	}
+	if v := list.NewestInSet(allowed); v != versions.Unspecified {
+		return v.String()
+	}
+	return ""
 }
 
 func inconsistent(lines []string, firstTime bool) diag.List {

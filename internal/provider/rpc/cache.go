@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -55,8 +56,9 @@ func (c *SchemaCache) setNeedsTLS(program string) {
 }
 
 type cacheEntry struct {
-	mu sync.Mutex // held while the schema is requested
-	s  *schemas
+	mu    sync.Mutex // held while the schema is requested
+	s     *schemas
+	noted bool // the package is in the list of the provider's releases
 }
 
 func (c *SchemaCache) entry(key string) *cacheEntry {
@@ -136,6 +138,74 @@ func switches(env []string) []string {
 func (c *SchemaCache) Kept(o Options) *schema.Provider {
 	o.Cache = c
 	if s := c.kept(packageKey(o)); s != nil {
+		c.note(o)
+		return s.provider
+	}
+	return nil
+}
+
+// # Schemas of packages that are not installed
+//
+// An editor shows the schema of a provider before init has installed it. So a list of the releases of
+// each provider whose schemas are kept, with the keys of their packages, is kept too.
+
+// releaseSection contains the keys of packages, by version.
+const releaseSection = "release"
+
+// releasesKey returns the key of the list of a provider's releases in Files.
+func releasesKey(a addr.Provider, env []string) string {
+	return strings.Join(append([]string{"releases of " + a.String()}, switches(env)...), "\x00")
+}
+
+// note adds a package to the list of the releases of its provider.
+func (c *SchemaCache) note(o Options) {
+	key := packageKey(o)
+	if key == "" || o.Release == "" {
+		return
+	}
+	e := c.entry("release\x00" + key)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.noted {
+		return
+	}
+	e.noted = true
+	list := releasesKey(o.Addr, o.Env)
+	all := map[string][]byte{o.Release: []byte(key)}
+	for version, known := range c.releases(list) {
+		if version != o.Release {
+			all[version] = []byte(known)
+		} else if known == key {
+			return
+		}
+	}
+	c.Files.Keep(list, schemacache.Sections{releaseSection: all})
+}
+
+// releases returns the keys of the packages in a list, by version.
+func (c *SchemaCache) releases(list string) map[string]string {
+	f := c.Files.Open(list)
+	if f == nil {
+		return nil
+	}
+	out := map[string]string{}
+	for _, version := range f.Names(releaseSection) {
+		if key, err := f.Entry(releaseSection, version); err == nil {
+			out[version] = string(key)
+		}
+	}
+	return out
+}
+
+// Releases returns the versions of a provider whose schemas an earlier command has kept, on this machine
+// and with the same switches in the environment.
+func (c *SchemaCache) Releases(a addr.Provider, env []string) []string {
+	return slices.Sorted(maps.Keys(c.releases(releasesKey(a, env))))
+}
+
+// Release returns the kept schemas of a version of a provider, or nil. The package may be gone.
+func (c *SchemaCache) Release(a addr.Provider, env []string, version string) *schema.Provider {
+	if s := c.kept(c.releases(releasesKey(a, env))[version]); s != nil {
 		return s.provider
 	}
 	return nil
@@ -256,6 +326,9 @@ func (c *Client) schemas(ctx context.Context) (*schemas, diag.List) {
 			return nil, ds
 		}
 		e.s = c.cache.keep(c.packageKey, s)
+		if c.kept != nil {
+			c.kept()
+		}
 	} else if !e.s.provider.Capabilities.SchemaOptional {
 		if _, ds := c.readProviderSchema(ctx); ds.HasErrors() {
 			return nil, ds

@@ -40,6 +40,7 @@ type Client struct {
 	cache      *SchemaCache
 	key        string
 	packageKey string // see packageKey
+	kept       func() // called when the schemas of the package are kept; may be nil
 	loading    sync.Mutex
 	loaded     atomic.Pointer[schemas]
 

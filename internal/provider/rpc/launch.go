@@ -48,6 +48,9 @@ type Options struct {
 	// Package identifies the package of the program by its verified hash. "" means that schemas
 	// are not kept for later commands.
 	Package string
+	// Release is the version of the package, under which its schemas are found without the package;
+	// see SchemaCache.Release. "" means that it is not known.
+	Release string
 }
 
 // The variable by which a plugin recognizes that it was not started by hand, its value, and
@@ -142,7 +145,7 @@ func launch(ctx context.Context, o Options, secured security) (c *Client, again 
 	c = newClient(o, h.Protocol, cc, s.proc.done)
 	c.plugin, c.proc, c.out, c.tls = s.client, s.proc, out, s.tls != nil
 	c.cache, c.key = o.Cache, cacheKey(cmp.Or(o.Name, cmd.Path), o.Args, h.Protocol)
-	c.packageKey = packageKey(o)
+	c.packageKey, c.kept = packageKey(o), func() { o.Cache.note(o) }
 	return c, false, nil
 }
 

@@ -66,6 +66,15 @@ func (u *Overlay) Locate(path string) string {
 	}
 }
 
+// Source returns the path on disk of a file, as Locate, or the path itself if the overlay contains the
+// text of the file.
+func (u *Overlay) Source(path string) string {
+	if u.beside(path) != nil {
+		return path
+	}
+	return u.Locate(path)
+}
+
 // ReadFile reads a file as if everything had been written to disk. files reads existing files and
 // may be nil.
 func (u *Overlay) ReadFile(files *readfile.Kept, path string) ([]byte, error) {
