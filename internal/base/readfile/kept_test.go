@@ -109,8 +109,8 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// A cache with replaced files reads all other files through the cache under it.
-func TestKeptUnder(t *testing.T) {
+// A patched cache reads the files that are equal through the cache of those on disk.
+func TestPatchedShares(t *testing.T) {
 	dir := t.TempDir()
 	path, replaced := filepath.Join(dir, "f"), filepath.Join(dir, "g")
 	old := time.Now().Add(-time.Hour)
@@ -123,7 +123,9 @@ func TestKeptUnder(t *testing.T) {
 		}
 	}
 	under := &Kept{}
-	k := &Kept{Under: under, Replace: func(path string) ([]byte, bool) { return []byte("text"), path == replaced }}
+	p := NewPatch(dir)
+	p.Put(replaced, 0o600, func() ([]byte, error) { return []byte("text"), nil })
+	k := under.Patched(p)
 	one, err := k.Whole(path)
 	if err != nil || string(one) != "disk" {
 		t.Fatalf("%q, %v", one, err)
