@@ -150,7 +150,7 @@ func (st *Stack) lacking(ctx context.Context, items []unit.StackItem) (ds diag.L
 			if slices.ContainsFunc(st.s.Index.File(at.Filename).Names, func(o index.Occurrence) bool {
 				return o.Via == "values" && at.Start.Byte <= o.Start && o.End <= at.End.Byte
 			}) {
-				missing := diag.Errorf(m.Code, &it.At, "Missing value", "The %s %q needs a value that this block does not give: %s", it.Kind, it.Address(), m.Detail)
+				missing := diag.Errorf(diag.CodeUnitUnsupportedAttribute, &it.At, "Unsupported attribute", "The %s %q needs a value that this block does not give: %s", it.Kind, it.Address(), m.Detail)
 				ds = append(ds, missing.Note(&at, "the value is used here")...)
 			}
 		}
