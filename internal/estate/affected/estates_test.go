@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/dev/testkit"
 	"github.com/terrace-iac/terrace/internal/estate"
@@ -135,7 +136,8 @@ func replacing(t *testing.T, before, after string) (base, head affected.Revision
 		show := func(file string) string { return strings.TrimPrefix(file, after+"/") }
 		return affected.Revision{Estate: e, OutlineOptions: estate.OutlineOptions{Show: show}}
 	}
-	return open(one), open(two), true
+	both := parallel.Map(2, 2, func(i int) affected.Revision { return open([]map[string]string{one, two}[i]) }) // at once, as affected does
+	return both[0], both[1], true
 }
 
 // linesBetween returns one line for each difference between two revisions.
