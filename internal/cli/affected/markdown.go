@@ -39,10 +39,11 @@ func document(c *command.Call, r *affected.Report, noun string) *markdown.Docume
 		writeAll(&b, all, noun)
 		d.Details = append(d.Details, markdown.Detail{Title: title, Note: note, Text: b.String(), Diff: true})
 	}
+	lines := linesOf(r)
 	for i, x := range r.Causes {
 		var b strings.Builder
 		writeCause(&b, x)
-		all := linesOf(r, i)
+		all := lines[i]
 		units := map[string]bool{}
 		for _, l := range all {
 			for _, u := range l.units {
@@ -55,7 +56,7 @@ func document(c *command.Call, r *affected.Report, noun string) *markdown.Docume
 		}
 		entry(strings.TrimSpace(b.String()), note, all)
 	}
-	entry("without a line that causes it", "", linesOf(r, -1))
+	entry("without a line that causes it", "", lines[withoutCause])
 	return d
 }
 

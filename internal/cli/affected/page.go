@@ -2,6 +2,7 @@ package affected
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,14 +33,15 @@ func page(c *command.Call, r *affected.Report) *planhtml.Page {
 		if len(u.Objects) == 0 {
 			box.Summary = "the unit was " + string(u.Action)
 		}
-		for _, i := range causesOf(u) {
+		lines := linesOf(one)
+		for _, i := range slices.Sorted(maps.Keys(lines)) {
 			var b strings.Builder
 			if b.WriteString("# "); i < 0 {
 				b.WriteString("without a line that causes it\n")
 			} else {
 				writeCause(&b, r.Causes[i])
 			}
-			for _, l := range linesOf(one, i) {
+			for _, l := range lines[i] {
 				b.WriteString("  " + l.text + "\n")
 			}
 			box.Changes = append(box.Changes, planhtml.Change{Kind: planhtml.Line, Op: "update", Text: b.String()})
@@ -47,34 +49,6 @@ func page(c *command.Call, r *affected.Report) *planhtml.Page {
 		p.Units = append(p.Units, box)
 	}
 	return p
-}
-
-// causesOf returns the indices of the causes of a unit's differences, sorted. -1 means differences
-// without a cause.
-func causesOf(u *affected.Unit) []int {
-	var out []int
-	add := func(c *int) {
-		i := -1
-		if c != nil {
-			i = *c
-		}
-		if !slices.Contains(out, i) {
-			out = append(out, i)
-		}
-	}
-	if len(u.Objects) == 0 {
-		add(nil)
-	}
-	for _, o := range u.Objects {
-		if o.Action == affected.Added || o.Action == affected.Removed || o.Action == affected.Moved {
-			add(o.Cause)
-		}
-		for _, c := range o.Changes {
-			add(c.Cause)
-		}
-	}
-	slices.Sort(out)
-	return out
 }
 
 // counts returns the numbers of a unit's objects that differ.

@@ -2,11 +2,10 @@ package affected
 
 import (
 	"fmt"
-	"github.com/terrace-iac/terrace/internal/cli/view"
-	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/cli/report"
+	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate/affected"
 )
 
@@ -20,12 +19,13 @@ func printText(out *report.Reporter, r *affected.Report, noun string) {
 		return
 	}
 	var b strings.Builder
+	lines := linesOf(r)
 	for i, c := range r.Causes {
 		writeCause(&b, c)
-		writeLines(&b, linesOf(r, i), noun)
+		writeLines(&b, lines[i], noun)
 		b.WriteString("\n")
 	}
-	if rest := linesOf(r, -1); len(rest) > 0 {
+	if rest := lines[withoutCause]; len(rest) > 0 {
 		b.WriteString("Without a line that causes it\n")
 		writeLines(&b, rest, noun)
 		b.WriteString("\n")
@@ -63,42 +63,51 @@ type line struct {
 	units []string
 }
 
-// linesOf returns the differences with a cause, in their order. Equal differences of several units
-// are one line. -1 means those without a cause.
-func linesOf(r *affected.Report, cause int) (out []*line) {
-	found := map[string]*line{}
-	add := func(u *affected.Unit, text string) {
-		l := found[text]
+// withoutCause is the key of linesOf for differences without a line that causes them.
+const withoutCause = -1
+
+// linesOf returns the differences by the index of their cause, in their order. Equal differences of
+// several units are one line.
+func linesOf(r *affected.Report) map[int][]*line {
+	out := map[int][]*line{}
+	type key struct {
+		cause int
+		text  string
+	}
+	found := map[key]*line{}
+	add := func(u *affected.Unit, cause *int, text string) {
+		k := key{withoutCause, text}
+		if cause != nil {
+			k.cause = *cause
+		}
+		l := found[k]
 		if l == nil {
 			l = &line{text: text}
-			found[text] = l
-			out = append(out, l)
+			found[k] = l
+			out[k.cause] = append(out[k.cause], l)
 		}
-		if !slices.Contains(l.units, u.Name) {
+		if n := len(l.units); n == 0 || l.units[n-1] != u.Name {
 			l.units = append(l.units, u.Name)
 		}
 	}
-	is := func(c *int) bool { return c == nil && cause < 0 || c != nil && *c == cause }
 	for _, u := range r.Units {
-		if (len(u.Objects) == 0 || u.Was != "") && cause < 0 {
+		if len(u.Objects) == 0 || u.Was != "" {
 			text := sign(u.Action) + " the unit"
 			if u.Was != "" {
 				text += " (was " + u.Was + ")"
 			}
-			add(u, text)
+			add(u, nil, text)
 		}
 		for _, o := range u.Objects {
-			if (o.Action == affected.Added || o.Action == affected.Removed || o.Action == affected.Moved) && is(o.Cause) {
+			if o.Action == affected.Added || o.Action == affected.Removed || o.Action == affected.Moved {
 				text := sign(o.Action) + " " + o.Address
 				if o.Was != "" {
 					text += " (was " + o.Was + ")"
 				}
-				add(u, text)
+				add(u, o.Cause, text)
 			}
 			for _, c := range o.Changes {
-				if is(c.Cause) {
-					add(u, changeText(o, c))
-				}
+				add(u, c.Cause, changeText(o, c))
 			}
 		}
 	}
