@@ -92,7 +92,7 @@ func TestServe(t *testing.T) {
 		}
 		return fake.Out.String()
 	}
-	want := "net n-g; words apply -auto-approve -var-file=" + filepath.Join(dir, "values.tfvars") + " -exclude=terraform_data.two; flag large; extra by the unit; given g; file f"
+	want := "net n-g; words apply -auto-approve -var-file=" + filepath.Join(dir, "values.tfvars") + " -exclude=terraform_data.two -no-color -input=false; flag large; extra by the unit; given g; file f"
 	if got := in("web", "output", "-raw", "all"); got != want {
 		t.Errorf("the output is\n%s, want\n%s", got, want)
 	}

@@ -23,7 +23,7 @@ func TestRequest(t *testing.T) {
 		setAll(t, sent.f.Declare())
 		setAll(t, OverOf(name).Flags(&sent.op.Request).Without("target-file", "exclude-file"))
 		sent.selected.targets, sent.selected.excludes = nil, nil
-		sent.aged, sent.planFile, sent.words = true, "FILE", request.Words{Args: []string{"-x"}, Environ: 1, EnvironVars: 1}
+		sent.aged, sent.planFile, sent.words = true, "FILE", request.Words{Args: []string{"-x"}, Added: []string{"-y"}, Environ: 1, EnvironVars: 1}
 		q, ds := sent.request()
 		if ds.HasErrors() {
 			t.Fatal(ds.Err())

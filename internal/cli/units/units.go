@@ -57,15 +57,15 @@ func WordsOf(c *command.Call, name string, args []string) request.Words {
 	return request.Words{Args: words, Environ: own, EnvironVars: variables(args[:own])}
 }
 
-// AddWordsOfRun adds the words that `run --all` adds to those of the user in Terragrunt, for
+// AddWordsOfRun sets the words that `run --all` adds to those of the user in Terragrunt, for
 // get_terraform_cli_args.
 func AddWordsOfRun(words *request.Words, name string, f *unitflags.Flags) {
 	if (name == "apply" || name == "destroy") && !f.NoAutoApprove && !slices.Contains(words.Args, "-auto-approve") {
-		words.Args = append(words.Args, "-auto-approve")
+		words.Added = append(words.Added, "-auto-approve")
 	}
 	given := func(w string) bool { return w == "-input" || strings.HasPrefix(w, "-input=") }
 	if slices.Contains([]string{"apply", "destroy", "plan", "refresh"}, name) && !slices.ContainsFunc(words.Args, given) {
-		words.Args = append(words.Args, "-input=false")
+		words.Added = append(words.Added, "-input=false")
 	}
 }
 
@@ -102,7 +102,7 @@ func options(c *command.Call, f *unitflags.Flags, about string, words request.Wo
 	o := estate.Options{
 		Discovery: discovery.Settings{Root: c.Dir, Removals: about != "apply" || f.AllowDestroy},
 		Sources:   workcopy.Sources{Override: f.Source, Base: f.Many(), Map: sources, Fetch: modules.Fetch(c.Directory, cfg, f.SourceUpdate)}, Who: c.Who(), Run: c.Mark(),
-		Request:  unit.Request{Command: about, Args: append([]string{about}, words.Args[words.Environ:]...), Source: f.Source, Features: features, FeaturesFrom: f.FeaturesFrom, DownloadDir: f.DownloadDir},
+		Request:  unit.Request{Command: about, Args: slices.Concat([]string{about}, words.Args[words.Environ:], words.Added), Source: f.Source, Features: features, FeaturesFrom: f.FeaturesFrom, DownloadDir: f.DownloadDir},
 		Machine:  unit.Machine{Environ: c.Env, Run: c.Run, Now: c.Now, Home: c.Directory.HomeOrError},
 		Redactor: c.Report.Redactor,
 		Inputs:   estate.Inputs{Strict: f.Strict, Debug: f.InputsDebug, Mocks: f.UseMocks},

@@ -35,7 +35,7 @@ func TestRelocate(t *testing.T) {
 // paths.
 func TestRelocateAll(t *testing.T) {
 	noPaths := map[string]bool{
-		"Command": true, "Dir": true, "State.Journal": true, "View.Deprecation": true,
+		"Command": true, "Dir": true, "Words.Added": true, "State.Journal": true, "View.Deprecation": true,
 		"Operation.Since": true, "Operation.RoundsAllow": true, "Operation.Plan.Accept.Dir": true, "Operation.Scope.Targets": true, "Operation.Scope.Excludes": true, "Operation.Scope.Replace": true,
 		"Units.Module": true, "Units.FeaturesFrom": true, "Units.Experiments": true, "Units.StrictNames": true, "Units.Old": true, "Units.Idle": true, "Units.Given": true,
 		"Units.On": true, "Units.Blobs": true, "Units.Sharing": true, "Units.Owning": true, "Units.LogLevel": true, "Units.LogFormat": true, "Units.LogCustom": true,

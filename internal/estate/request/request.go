@@ -39,6 +39,7 @@ type Request struct {
 // get_terraform_cli_args. Nothing else uses them.
 type Words struct {
 	Args        []string `json:",omitzero"` // words after the command
+	Added       []string `json:",omitzero"` // words that Terragrunt adds for a run of several units, for get_terraform_cli_args
 	Environ     int      `json:",omitzero"` // number of the first Args, which come from TF_CLI_ARGS
 	EnvironVars int      `json:",omitzero"` // number of variables and variable files among these
 }
