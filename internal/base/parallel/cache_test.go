@@ -8,8 +8,10 @@ func TestCacheForget(t *testing.T) {
 	n := 0
 	get := func() int { return c.Pure("k", func() int { n++; return n }) }
 	c.Forget("k") // does nothing
-	if get() != 1 || get() != 1 {
-		t.Fatal("the value is not kept")
+	for range 2 {
+		if get() != 1 {
+			t.Fatal("the value is not kept")
+		}
 	}
 	if c.Forget("k"); get() != 2 {
 		t.Error("the value was not forgotten")
