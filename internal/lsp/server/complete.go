@@ -84,6 +84,11 @@ func cursorAt(text []byte, offset int) cursor {
 			depth++
 		case hclsyntax.TokenCParen, hclsyntax.TokenCBrack:
 			depth = max(depth-1, 0)
+		case hclsyntax.TokenComma:
+			if depth == 0 && interpolations == 0 { // the next key of an object
+				line, c.value, c.name = nil, false, ""
+				continue
+			}
 		case hclsyntax.TokenEqual, hclsyntax.TokenColon:
 			if !c.value && len(line) > 0 {
 				c.value, c.name = true, strings.Trim(string(line[0].Bytes), `"`)
@@ -279,8 +284,15 @@ func (w *completer) module() {
 	dir := filepath.Dir(w.path)
 	blocks := c.block()
 	switch {
+	case c.quoted && (c.name == "source" || c.name == "version") && w.inRequired():
+		w.requiredProvider()
 	case c.quoted && c.name == "source":
 		w.paths(c.prefix)
+		w.moduleSources()
+	case c.quoted && c.name == "version" && len(blocks) == 1 && blocks[0].typ == "module":
+		if in := w.installed(); in != nil {
+			w.versions(in.ModuleVersions(w.sourceBeside()))
+		}
 	case c.quoted && len(blocks) == 0:
 		w.types()
 	case c.quoted:
@@ -594,6 +606,9 @@ func (w *completer) unit() {
 	switch {
 	case c.quoted && (c.name == "config_path" || c.name == "path" || c.name == "source"):
 		w.paths(c.prefix)
+		if c.name == "source" {
+			w.moduleSources()
+		}
 	case c.quoted:
 	case c.value:
 		w.unitReferences()
