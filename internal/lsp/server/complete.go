@@ -761,7 +761,7 @@ func (w *completer) givenValues() {
 
 // signature describes the function around the cursor.
 func (s *Server) signature(_ context.Context, p *protocol.SignatureHelpParams) (*protocol.SignatureHelp, error) {
-	_, text, _, err := s.open(p.TextDocument)
+	path, text, _, err := s.open(p.TextDocument)
 	if err != nil {
 		return nil, err
 	}
@@ -789,12 +789,11 @@ func (s *Server) signature(_ context.Context, p *protocol.SignatureHelpParams) (
 		}
 	}
 	for i := len(open) - 1; i >= 0; i-- {
-		f, ok := functionTable()[open[i].name]
-		if !ok {
+		label, params, doc := s.signatureIn(path, open[i].name)
+		if label == "" {
 			continue
 		}
-		label, params := signatureOf(open[i].name, f)
-		sig := protocol.SignatureInformation{Label: label, Documentation: &protocol.MarkupContent{Kind: protocol.MarkupKindMarkdown, Value: f.Description()}}
+		sig := protocol.SignatureInformation{Label: label, Documentation: &protocol.MarkupContent{Kind: protocol.MarkupKindMarkdown, Value: doc}}
 		for _, of := range params {
 			sig.Parameters = append(sig.Parameters, protocol.ParameterInformation{Label: of})
 		}
