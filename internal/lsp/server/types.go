@@ -491,7 +491,7 @@ func (w *completer) rank(from int, want cty.Type, of func(name string) cty.Type)
 	for i := from; i < len(w.items); i++ {
 		item := &w.items[i]
 		ty := of(item.Label)
-		if text := oneLine(ty); text != "" && !strings.HasPrefix(item.Detail, text) {
+		if text := oneLine(ty); text != "" {
 			item.Detail = strings.TrimSuffix(text+", "+item.Detail, ", ")
 		}
 		item.SortText = fits(ty, want) + item.Label
