@@ -84,6 +84,11 @@ func cursorAt(text []byte, offset int) cursor {
 			depth++
 		case hclsyntax.TokenCParen, hclsyntax.TokenCBrack:
 			depth = max(depth-1, 0)
+		case hclsyntax.TokenComma:
+			if depth == 0 && interpolations == 0 { // the next key of an object
+				line, c.value, c.name = nil, false, ""
+				continue
+			}
 		case hclsyntax.TokenEqual, hclsyntax.TokenColon:
 			if !c.value && len(line) > 0 {
 				c.value, c.name = true, strings.Trim(string(line[0].Bytes), `"`)
@@ -279,8 +284,15 @@ func (w *completer) module() {
 	dir := filepath.Dir(w.path)
 	blocks := c.block()
 	switch {
+	case c.quoted && (c.name == "source" || c.name == "version") && w.inRequired():
+		w.requiredProvider()
 	case c.quoted && c.name == "source":
 		w.paths(c.prefix)
+		w.moduleSources()
+	case c.quoted && c.name == "version" && len(blocks) == 1 && blocks[0].typ == "module":
+		if in := w.installed(); in != nil {
+			w.versions(in.ModuleVersions(w.sourceBeside()))
+		}
 	case c.quoted && len(blocks) == 0:
 		w.types()
 	case c.quoted:
@@ -435,8 +447,9 @@ func (w *completer) paths(prefix string) {
 func (w *completer) references(dir string) {
 	steps := strings.Split(w.cursor.text, ".")
 	root := steps[0]
+	want := w.expected(dir)
 	if len(steps) == 1 {
-		w.functions()
+		w.functions(want)
 		for _, r := range []string{"var", "local", "module", "data", "each", "count", "path", "terraform", "self"} {
 			w.add(r, "", protocol.CompletionItemKindKeyword, false)
 		}
@@ -448,10 +461,9 @@ func (w *completer) references(dir string) {
 	case "var", "local":
 		if len(steps) == 2 {
 			w.declared(workspace.Symbol{Scope: dir}, root+".")
-		} else if m := w.s.Session.Module(w.ctx, dir); m != nil && root == "var" {
-			if v := m.Config.Variables[without(steps[1])]; v != nil {
-				w.attributes(v.Type, steps[2:len(steps)-1])
-			}
+			w.rank(0, want, w.typeIn(dir, root))
+		} else {
+			w.attributes(w.typeIn(dir, root)(without(steps[1])), steps[2:len(steps)-1], want)
 		}
 	case "module":
 		if len(steps) == 2 {
@@ -459,7 +471,10 @@ func (w *completer) references(dir string) {
 		} else if len(steps) == 3 {
 			if to := w.target("module." + without(steps[1])); to != "" {
 				w.declared(workspace.Symbol{Scope: to}, "output.")
+				w.rank(0, want, func(name string) cty.Type { return w.s.newTyper(w.ctx).output(to, name) })
 			}
+		} else if to := w.target("module." + without(steps[1])); to != "" {
+			w.attributes(w.s.newTyper(w.ctx).output(to, without(steps[2])), steps[3:len(steps)-1], want)
 		}
 	case "path":
 		for _, n := range []string{"module", "root", "cwd"} {
@@ -486,13 +501,27 @@ func (w *completer) references(dir string) {
 			return
 		}
 		if rs := m.Resource(w.ctx, modeOf(block), without(steps[mode]), ""); rs != nil {
-			w.attributes(rs.Block.ImpliedType(), steps[mode+2:len(steps)-1])
+			w.attributes(rs.Block.ImpliedType(), steps[mode+2:len(steps)-1], want)
 		}
 	}
 }
 
-// attributes adds the attributes of a type behind some steps.
-func (w *completer) attributes(ty cty.Type, steps []string) {
+// typeIn returns a function that returns the types of variables or local values of a module.
+func (w *completer) typeIn(dir, root string) func(name string) cty.Type {
+	m := w.s.Session.Module(w.ctx, dir)
+	return func(name string) cty.Type {
+		switch {
+		case m == nil:
+			return cty.DynamicPseudoType
+		case root == "var":
+			return variable(m, name)
+		}
+		return w.s.newTyper(w.ctx).local(m, name)
+	}
+}
+
+// attributes adds the attributes of a type behind some steps, where the type want is expected.
+func (w *completer) attributes(ty cty.Type, steps []string, want cty.Type) {
 	for _, s := range steps {
 		if ty.IsCollectionType() {
 			ty = ty.ElementType()
@@ -507,7 +536,7 @@ func (w *completer) attributes(ty cty.Type, steps []string) {
 	}
 	if ty.IsObjectType() {
 		for name, of := range ty.AttributeTypes() {
-			w.add(name, funcs.TypeString(of), protocol.CompletionItemKindProperty, false)
+			w.add(name, funcs.TypeString(of), protocol.CompletionItemKindProperty, false).SortText = fits(of, want) + name
 		}
 	}
 }
@@ -543,14 +572,32 @@ func (w *completer) declared(scope workspace.Symbol, prefix string) {
 	}
 }
 
-func (w *completer) functions() {
+// functions adds the functions of the language. want is the expected type of the result.
+func (w *completer) functions(want cty.Type) {
 	for _, name := range slices.Sorted(maps.Keys(functionTable())) {
 		if strings.Contains(name, "::") {
 			continue
 		}
 		i := w.add(name, "function", protocol.CompletionItemKindFunction, false)
 		i.InsertText = name + "("
+		if fits(resultOf(name), want) == "2" {
+			i.SortText = "2" + name
+		}
 	}
+}
+
+// resultOf returns the type that a function returns for arguments of unknown types.
+func resultOf(name string) cty.Type {
+	f := functionTable()[name]
+	types := make([]cty.Type, len(f.Params()))
+	for i := range types {
+		types[i] = cty.DynamicPseudoType
+	}
+	ty, err := f.ReturnType(types)
+	if err != nil {
+		return cty.DynamicPseudoType
+	}
+	return ty
 }
 
 // unit adds the completions of a unit or stack file.
@@ -559,6 +606,9 @@ func (w *completer) unit() {
 	switch {
 	case c.quoted && (c.name == "config_path" || c.name == "path" || c.name == "source"):
 		w.paths(c.prefix)
+		if c.name == "source" {
+			w.moduleSources()
+		}
 	case c.quoted:
 	case c.value:
 		w.unitReferences()
@@ -607,7 +657,7 @@ func (w *completer) unitKeys(blocks []enclosing, argument string) {
 			w.variables(to)
 		}
 	case argument == "mock_outputs" && blocks[0].typ == "dependency":
-		w.outputsOf(w.target("dependency." + blocks[0].labels[0]))
+		w.outputsOf(w.target("dependency."+blocks[0].labels[0]), cty.NilType)
 	case argument == "values" && w.file.Kind == index.Stack:
 		to := w.target(blocks[0].typ + "." + blocks[0].labels[0])
 		if to == "" {
@@ -623,23 +673,21 @@ func (w *completer) unitKeys(blocks []enclosing, argument string) {
 	}
 }
 
-// outputsOf adds the outputs of the module of a unit file.
-func (w *completer) outputsOf(path string) {
-	if path == "" {
+// outputsOf adds the outputs of the module of a unit file, where the type want is expected.
+func (w *completer) outputsOf(path string, want cty.Type) {
+	dir := w.s.moduleOfUnit(path)
+	if dir == "" {
 		return
 	}
-	x := w.s.Session.Index
-	dir := x.Target(x.File(path), "terraform")
-	if dir == "" {
-		dir = filepath.Dir(path)
-	}
 	w.declared(workspace.Symbol{Scope: dir}, "output.")
+	w.rank(0, want, func(name string) cty.Type { return w.s.newTyper(w.ctx).output(dir, name) })
 }
 
 func (w *completer) unitReferences() {
 	steps := strings.Split(w.cursor.text, ".")
+	want := w.expected(filepath.Dir(w.path))
 	if len(steps) == 1 {
-		w.functions()
+		w.functions(want)
 		for _, name := range syntax.ContextFunctions() {
 			i := w.add(name, "function of unit files", protocol.CompletionItemKindFunction, false)
 			i.InsertText = name + "("
@@ -658,6 +706,15 @@ func (w *completer) unitReferences() {
 			w.givenValues()
 		} else {
 			w.declared(workspace.Symbol{Scope: w.path}, steps[0]+".")
+			if steps[0] == "local" {
+				t := w.s.newTyper(w.ctx)
+				in := t.inUnit(w.path, w.file)
+				w.rank(0, want, func(name string) cty.Type {
+					t.left = maxTyped
+					ty, _ := in(hcl.Traversal{hcl.TraverseRoot{Name: "local"}, hcl.TraverseAttr{Name: name}})
+					return ty
+				})
+			}
 		}
 		return
 	}
@@ -674,7 +731,7 @@ func (w *completer) unitReferences() {
 	case len(steps) == 3 && (steps[0] == "unit" || steps[0] == "stack"):
 		w.add("path", "", protocol.CompletionItemKindProperty, false)
 	case len(steps) == 4 && steps[0] == "dependency" && steps[2] == "outputs":
-		w.outputsOf(w.target(via))
+		w.outputsOf(w.target(via), want)
 	case len(steps) == 4:
 		if to := w.target(via); to != "" {
 			w.declared(workspace.Symbol{Scope: to}, strings.TrimSuffix(steps[2], "s")+".")
@@ -704,7 +761,7 @@ func (w *completer) givenValues() {
 
 // signature describes the function around the cursor.
 func (s *Server) signature(_ context.Context, p *protocol.SignatureHelpParams) (*protocol.SignatureHelp, error) {
-	_, text, _, err := s.open(p.TextDocument)
+	path, text, _, err := s.open(p.TextDocument)
 	if err != nil {
 		return nil, err
 	}
@@ -732,12 +789,11 @@ func (s *Server) signature(_ context.Context, p *protocol.SignatureHelpParams) (
 		}
 	}
 	for i := len(open) - 1; i >= 0; i-- {
-		f, ok := functionTable()[open[i].name]
-		if !ok {
+		label, params, doc := s.signatureIn(path, open[i].name)
+		if label == "" {
 			continue
 		}
-		label, params := signatureOf(open[i].name, f)
-		sig := protocol.SignatureInformation{Label: label, Documentation: &protocol.MarkupContent{Kind: protocol.MarkupKindMarkdown, Value: f.Description()}}
+		sig := protocol.SignatureInformation{Label: label, Documentation: &protocol.MarkupContent{Kind: protocol.MarkupKindMarkdown, Value: doc}}
 		for _, of := range params {
 			sig.Parameters = append(sig.Parameters, protocol.ParameterInformation{Label: of})
 		}

@@ -247,7 +247,7 @@ func (s *Server) actions(ctx context.Context, p *protocol.CodeActionParams) ([]p
 	if a := s.schemaAction(ctx, f, start, end); a != nil {
 		out = append(out, *a)
 	}
-	s.declarations(f, start, end, fix)
+	s.declarations(ctx, f, start, end, fix)
 	if f.Kind == index.Module {
 		s.missing(ctx, f, text, start, end, fix)
 	}
@@ -317,22 +317,30 @@ func (s *Server) spelling(ctx context.Context, path string, text *document.Text,
 	}
 }
 
-// declarations adds fixes that declare a variable that is used and declared nowhere.
-func (s *Server) declarations(f *index.File, start, end int, fix fixes) {
+// declarations adds fixes that declare a variable or an output that is used and declared nowhere.
+func (s *Server) declarations(ctx context.Context, f *index.File, start, end int, fix fixes) {
 	x := s.Session.Index
 	for i := range f.Names {
 		o := &f.Names[i]
-		name, ok := strings.CutPrefix(o.Addr, "var.")
-		if !ok || o.Start > end || o.End < start {
+		kind, name, _ := strings.Cut(o.Addr, ".")
+		if kind != "var" && kind != "output" || o.Start > end || o.End < start {
 			continue
 		}
 		sym, ok := x.Resolve(f, o)
 		if !ok || !s.inWorkspace(sym.Scope) || slices.ContainsFunc(x.Find(sym), func(p workspace.Place) bool { return p.Role == index.Declares }) {
 			continue
 		}
+		block, title, usual := fmt.Sprintf("\nvariable %q {}\n", name), fmt.Sprintf("Declare variable %q", name), "variables.tf"
+		if kind == "output" {
+			value := s.outputValue(ctx, sym.Scope, name)
+			if value == "" {
+				continue
+			}
+			block, title, usual = fmt.Sprintf("\noutput %q {\n  value = %s\n}\n", name, value), fmt.Sprintf("Declare output %q as %s", name, value), "outputs.tf"
+		}
 		to := ""
 		for _, g := range x.Dir(sym.Scope) {
-			if base := filepath.Base(g.Path); g.Kind == index.Module && !g.Override && (to == "" || base == "variables.tf") {
+			if base := filepath.Base(g.Path); g.Kind == index.Module && !g.Override && (to == "" || base == usual) {
 				to = g.Path
 			}
 		}
@@ -341,14 +349,51 @@ func (s *Server) declarations(f *index.File, start, end int, fix fixes) {
 		}
 		at := s.Session.Files.Text(to)
 		n := len(at.Bytes)
-		block := "\nvariable \"" + name + "\" {}\n"
 		if n > 0 && at.Bytes[n-1] != '\n' {
 			block = "\n" + block
 		}
-		fix(fmt.Sprintf("Declare variable %q in %s", name, filepath.Base(to)), map[string][]protocol.TextEdit{
+		fix(title+" in "+filepath.Base(to), map[string][]protocol.TextEdit{
 			document.URI(to): {{Range: at.Range(n, n, s.encoding), NewText: block}},
 		})
 	}
+}
+
+// outputValue returns the reference that an output with a name would have as its value: a local value,
+// a variable or a resource with this name, or an attribute of a resource, such as "web_id" and "vpc_id"
+// for "id" of a resource "web" and of the only "aws_vpc". It is "" unless exactly one reference matches.
+func (s *Server) outputValue(ctx context.Context, dir, name string) string {
+	m := s.Session.Module(ctx, dir)
+	if m == nil || m.Config.Outputs[name] != nil {
+		return ""
+	}
+	var found []string
+	if m.Config.Locals[name] != nil {
+		found = append(found, "local."+name)
+	}
+	if m.Config.Variables[name] != nil {
+		found = append(found, "var."+name)
+	}
+	for a, r := range m.Config.Resources {
+		if a.Name == name {
+			found = append(found, a.String())
+		}
+		_, typ, _ := strings.Cut(a.Type, "_")
+		rs := m.Resource(ctx, a.Mode, a.Type, localName(r))
+		if rs == nil || r.Repeat.Count != nil || r.Repeat.ForEach != nil {
+			continue
+		}
+		attribute, ok := strings.CutPrefix(name, a.Name+"_")
+		if !ok || rs.Block.Attributes[attribute] == nil {
+			attribute, ok = strings.CutPrefix(name, typ+"_")
+		}
+		if ok && rs.Block.Attributes[attribute] != nil {
+			found = append(found, a.String()+"."+attribute)
+		}
+	}
+	if len(found) != 1 {
+		return ""
+	}
+	return found[0]
 }
 
 // missing adds the fix that sets the required arguments of a module call.

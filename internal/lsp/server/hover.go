@@ -54,7 +54,7 @@ func (s *Server) hover(ctx context.Context, p *protocol.HoverParams) (*protocol.
 		return answer(a.Start, a.End, s.argumentText(ctx, f, a), explained), ctx.Err()
 	}
 	if start, end, name := callAt(text, offset); name != "" {
-		return answer(start, end, functionText(name)), nil
+		return answer(start, end, s.functionText(path, name)), nil
 	}
 	return nil, nil
 }
@@ -314,14 +314,30 @@ func callAt(text *document.Text, offset int) (start, end int, name string) {
 	return 0, 0, ""
 }
 
-// functionText returns the signature and the documentation of a function, or "".
-func functionText(name string) string {
-	f, ok := functionTable()[name]
-	if !ok {
+// functionText returns the signature and the documentation of a function in a file, or "".
+func (s *Server) functionText(path, name string) string {
+	label, _, doc := s.signatureIn(path, name)
+	if label == "" {
 		return ""
 	}
-	label, _ := signatureOf(name, f)
-	return "```terraform\n" + label + "\n```\n\n" + f.Description()
+	return "```terraform\n" + label + "\n```\n\n" + doc
+}
+
+// signatureIn returns the signature of a function in a file, the text of each parameter in it, and the
+// documentation. label is "" if there is no such function.
+func (s *Server) signatureIn(path, name string) (label string, params []string, doc string) {
+	if kind := index.KindOf(path); kind == index.Unit || kind == index.Stack || kind == index.UnitValues {
+		if f := unitFunctionOf(name); f != nil {
+			label, params = f.signature(name)
+			return label, params, f.doc
+		}
+	}
+	f, ok := functionTable()[name]
+	if !ok {
+		return "", nil, ""
+	}
+	label, params = signatureOf(name, f)
+	return label, params, f.Description()
 }
 
 // signatureOf returns the signature of a function, and the text of each parameter in it.

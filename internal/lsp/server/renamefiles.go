@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -154,14 +155,14 @@ func (r *renaming) leaves(f *index.File) bool {
 // file adds the edits of one file.
 func (r *renaming) file(f *index.File, text *document.Text) {
 	switch {
+	case f.Kind.OfModule(), f.Kind == index.Test, f.Kind == index.Unit, f.Kind == index.Stack:
 	case index.IsJSON(f.Path):
 		for _, m := range r.moves {
 			if bytes.Contains(text.Bytes, []byte("/"+filepath.Base(m.from))) {
-				r.warn("%s may contain the path of %s. Paths in JSON files are not updated.", r.name(f.Path), r.name(m.from))
+				r.warn("%s may contain the path of %s, and is not updated.", r.name(f.Path), r.name(m.from))
 			}
 		}
 		return
-	case f.Kind == index.Module, f.Kind == index.Test, f.Kind == index.Unit, f.Kind == index.Stack:
 	default:
 		return // without paths
 	}
@@ -172,7 +173,7 @@ func (r *renaming) file(f *index.File, text *document.Text) {
 	}
 	e := &fileRenaming{renaming: r, file: f, body: body, text: text, done: map[int]bool{}}
 	e.oldDir, e.newDir = filepath.Dir(f.Path), filepath.Dir(r.moves.to(f.Path))
-	e.old = index.Paths{Dir: e.oldDir, Find: r.found, Module: f.Kind == index.Module || f.Kind == index.Test}
+	e.old = index.Paths{Dir: e.oldDir, Find: r.found, Module: f.Kind.OfModule() || f.Kind == index.Test}
 	e.new = index.Paths{Dir: e.newDir, Find: e.findAfter, Module: e.old.Module, Local: e.localAfter}
 	if !e.old.Module {
 		e.finds()
@@ -232,6 +233,9 @@ func (e *fileRenaming) edit(start, end int, text string) {
 		return
 	}
 	e.done[start] = true
+	if index.IsJSON(e.file.Path) {
+		text = inJSON(text)
+	}
 	uri := document.URI(e.file.Path)
 	if b := e.s.Session.Files.Buffer(e.file.Path); b != nil {
 		uri = b.URI
@@ -310,6 +314,9 @@ func (e *fileRenaming) finds() {
 
 // path edits one path.
 func (e *fileRenaming) path(p index.PathRef) {
+	if wrap, ok := p.Expr.(*hclsyntax.TemplateWrapExpr); ok { // in JSON syntax
+		p.Expr = wrap.Wrapped
+	}
 	value := e.old.Value(p.Expr, e.body)
 	if value == "" {
 		e.unknown(p)
@@ -426,7 +433,7 @@ func (e *fileRenaming) path(p index.PathRef) {
 			to = "//" + relative(from, want, false)
 		}
 	}
-	e.edit(text.Start.Byte, text.End.Byte, escape(to+query))
+	e.edit(text.Start.Byte, text.End.Byte, e.literal(to+query, p.Expr))
 }
 
 // target returns the path that a reference must name after the renaming.
@@ -501,6 +508,25 @@ func relative(from, to string, dot bool) string {
 		return rel + "/"
 	}
 	return rel
+}
+
+// literal returns a path as the text of the template x.
+func (e *fileRenaming) literal(path string, x hclsyntax.Expression) string {
+	inside := bytes.HasPrefix(e.text.Bytes[x.Range().Start.Byte:], []byte(`\"`)) // a quoted template in the string of a JSON file
+	if inside || !index.IsJSON(e.file.Path) {
+		return escape(path)
+	}
+	return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(path)
+}
+
+// inJSON returns a text as the inner part of a string in JSON.
+func inJSON(text string) string {
+	var b strings.Builder
+	out := json.NewEncoder(&b)
+	out.SetEscapeHTML(false)
+	_ = out.Encode(text) // a strings.Builder returns no error
+	quoted := strings.TrimSuffix(b.String(), "\n")
+	return quoted[1 : len(quoted)-1]
 }
 
 // escape returns a path as the text of a quoted template.

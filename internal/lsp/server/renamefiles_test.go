@@ -161,7 +161,8 @@ func TestWillRenameFiles(t *testing.T) {
 			"live/env/us.hcl: source = \"../../modules//network\"",
 			"live/vpc/terragrunt.hcl: source = \"../../modules//network?x=1\"",
 			"modules/app/main.tf: source = \"../network\"",
-		}, []string{"modules/old/main.tf.json may contain the path of modules/net. Paths in JSON files are not updated."}},
+			"modules/old/main.tf.json: {\"module\": {\"net\": {\"source\": \"../network\"}}}",
+		}, nil},
 		{"a module to another level", []string{"modules/app:services/web/app"}, []string{
 			"live/app/terragrunt.hcl: source = \"${dirname(find_in_parent_folders(\"root.hcl\"))}/../services/web/app\"",
 			"modules/app/main.tf: source = \"../../../modules/net\"",
@@ -217,7 +218,8 @@ func TestWillRenameFiles(t *testing.T) {
 			"live/stack/terragrunt.stack.hcl: source = \"../net\"",
 			"live/vpc/terragrunt.hcl: source = \"../../modules//vpc?x=1\"",
 			"modules/app/main.tf: source = \"../vpc\"",
-		}, []string{"live/vpc is a unit. If its state is stored under the path of the unit, move the state too.", "modules/old/main.tf.json may contain the path of modules/net. Paths in JSON files are not updated."}},
+			"modules/old/main.tf.json: {\"module\": {\"net\": {\"source\": \"../vpc\"}}}",
+		}, []string{"live/vpc is a unit. If its state is stored under the path of the unit, move the state too."}},
 		{"a module out of its package", []string{"modules/app:app"}, []string{
 			"live/app/terragrunt.hcl: source = \"${dirname(find_in_parent_folders(\"root.hcl\"))}/../app\"",
 			"modules/app/main.tf: source = \"../modules/net\"",
@@ -228,7 +230,8 @@ func TestWillRenameFiles(t *testing.T) {
 			"live/env/us.hcl: source = \"../..//net\"",
 			"live/vpc/terragrunt.hcl: source = \"../..//net?x=1\"",
 			"modules/app/main.tf: source = \"../../net\"",
-		}, []string{"modules/old/main.tf.json may contain the path of modules/net. Paths in JSON files are not updated."}},
+			"modules/old/main.tf.json: {\"module\": {\"net\": {\"source\": \"../../net\"}}}",
+		}, nil},
 		{"a text file", []string{"modules/shared/a.txt:modules/shared/b.txt"}, []string{"modules/app/main.tf: text = file(\"${path.module}/../shared/b.txt\")"}, nil},
 		{"an override file", []string{"modules/app/override.tf:modules/app/more.tf"}, nil, []string{"modules/app/override.tf is no longer an override file: blocks that it has in common with other files become errors."}},
 		{"a file that becomes an override file", []string{"modules/app/main.tf:modules/app/main_override.tf"}, nil, []string{"modules/app/main.tf becomes an override file: its blocks change those of other files, and a block that is in no other file is an error."}},
@@ -248,6 +251,65 @@ func TestWillRenameFiles(t *testing.T) {
 			}
 			equal(t, "warnings", got, test.warnings...)
 		})
+	}
+}
+
+// Paths in JSON syntax are updated as in native syntax.
+func TestWillRenameInJSON(t *testing.T) {
+	const files = `
+-- .git/HEAD --
+ref: refs/heads/main
+-- m/main.tf.json --
+{
+  "module": {
+    "net": {
+      "source": "..\/net"
+    }
+  },
+  "locals": {
+    "text": "${file(\"${path.module}/../net/a.txt\")}"
+  }
+}
+-- net/a.txt --
+-- live/root.hcl --
+-- live/vpc/terragrunt.hcl.json --
+{
+  "include": {
+    "root": {
+      "path": "${find_in_parent_folders(\"root.hcl\")}"
+    }
+  },
+  "terraform": {
+    "source": "${get_repo_root()}/net?a=1&b=2"
+  },
+  "dependencies": {
+    "paths": ["../db"]
+  }
+}
+-- live/db/terragrunt.hcl --
+-- live/s/terragrunt.stack.hcl --
+-- note.json --
+{"path": "x/net"}
+`
+	for _, test := range []struct {
+		pair string
+		want []string
+	}{
+		{"net:net \"é\" ${x}", []string{
+			`live/vpc/terragrunt.hcl.json: "source": "${get_repo_root()}/net \"é\" $${x}?a=1&b=2"`,
+			`m/main.tf.json: "source": "../net \"é\" $${x}"`,
+			`m/main.tf.json: "text": "${file(\"${path.module}/../net \\\"é\\\" $${x}/a.txt\")}"`,
+		}},
+		{"live/root.hcl:live/all.hcl", []string{`live/vpc/terragrunt.hcl.json: "path": "${find_in_parent_folders(\"all.hcl\")}"`}},
+		{"live/root.hcl:other/root.hcl", []string{`live/vpc/terragrunt.hcl.json: "path": "${\"../../other/root.hcl\"}"`}},
+		{"live/db:live/a/db", []string{`live/vpc/terragrunt.hcl.json: "paths": ["../a/db"]`}},
+		{"m:a/m", []string{
+			`m/main.tf.json: "source": "../../net"`,
+			`m/main.tf.json: "text": "${file(\"${path.module}/../../net/a.txt\")}"`,
+		}},
+	} {
+		c := start(t, unpack(t, files), nil)
+		equal(t, test.pair, c.changed(c.willRename(test.pair)), test.want...)
 	}
 }
 

@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"context"
-	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -557,15 +556,7 @@ const testDir = "tests"
 
 // installed returns the directory of an installed module, or "".
 func installed(dir, call string) string {
-	raw, err := readfile.Whole(filepath.Join(dir, ".terraform", "modules", "modules.json"))
-	if err != nil {
-		return ""
-	}
-	var list struct{ Modules []struct{ Key, Dir string } }
-	if json.Unmarshal(raw, &list) != nil {
-		return ""
-	}
-	for _, m := range list.Modules {
+	for _, m := range manifest(dir) {
 		if m.Key == call {
 			return filepath.Join(dir, m.Dir)
 		}
