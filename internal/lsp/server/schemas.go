@@ -41,7 +41,7 @@ func (s *Server) fetchSchemas(ctx context.Context, path string) (any, error) {
 	names := nameAll(required)
 	const fetch = "Fetch"
 	if !s.confirm(ctx, "Terrace downloads "+names+" and starts each once, to read its schema.", fetch) {
-		return nil, refuse("the schemas were not fetched, because you did not confirm")
+		return nil, refuse("the schemas were not fetched, without your confirmation")
 	}
 	if err := s.Schemas(ctx, dir, required); err != nil {
 		return nil, refuse("the schemas were not fetched: %v", err)
