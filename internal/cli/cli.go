@@ -91,7 +91,7 @@ func Table() *command.Table {
 			return append(flags.View(&o), flags.NoExec(&off))
 		},
 		Units:       func() flag.Flags { return (&unitflags.Flags{}).Declare() },
-		Exits:       []command.Exit{{Code: unread, Help: "Nobody read what it prints to its end, as in \"| head -1\"."}},
+		Exits:       []command.Exit{{Code: unread, Help: "The reader closed the pipe early, as in \"| head -1\"."}},
 		Bare:        []command.Exit{{Code: command.NoCommand, Help: "The help was shown."}, {Code: 0, Help: "It was asked for, as with -help."}},
 		Environment: variables,
 	}

@@ -29,8 +29,8 @@ func environment() []command.Variable {
 
 	group = "Values and flags"
 	family(takes("var"), "TF_VAR_", "TF_VAR_name", "A value for the variable \"name\" of the root module.")
-	add(every, "TF_CLI_ARGS", "Flags for every command, in front of those that are typed.")
-	family(always, "TF_CLI_ARGS_", "TF_CLI_ARGS_plan", "Flags for the command that the name ends in, in front of those that are typed.").
+	add(every, "TF_CLI_ARGS", "Flags for every command, inserted before those on the command line.")
+	family(always, "TF_CLI_ARGS_", "TF_CLI_ARGS_plan", "Flags for this command, inserted before those on the command line.").
 		For = func(c *command.Command) string { return command.ArgsVariable(c.Name) }
 	add(takes("input"), "TF_INPUT", "0 or false: ask for nothing, as -input=false does.")
 	family(onUnits, "TG_", "TG_NAME", "The flag --name of commands on units, such as TG_NON_INTERACTIVE for --non-interactive. TERRAGRUNT_NAME is its old name.")
@@ -52,7 +52,7 @@ func environment() []command.Variable {
 	add(every, "TF_LOG_CORE", "The level for all but providers.")
 	family(every, "TF_LOG_PROVIDER", "TF_LOG_PROVIDER", "The level for providers.")
 	add(every, "TF_LOG_PATH", "A file for the log.")
-	family(uses(command.Providers), "TF_LOG_SDK", "TF_LOG_SDK", "The level for what providers are made with; they read it themselves.")
+	family(uses(command.Providers), "TF_LOG_SDK", "TF_LOG_SDK", "The log level of the libraries that providers use. Providers read the variable themselves.")
 	add(every, "NO_COLOR", "No color.")
 	add(every, "FORCE_COLOR", "Color without a terminal. CLICOLOR_FORCE does the same.")
 	add(every, "CLICOLOR_FORCE", "Color without a terminal.")

@@ -108,7 +108,7 @@ func (r *run) left(o *applyOptions, p *plan.Plan) int {
 	}
 	if len(replaced) > 0 {
 		slices.Sort(replaced)
-		fmt.Fprintf(&b, "\nStill to be replaced, which the state contains: %s. To keep an object, run \"%s untaint ADDRESS\".\n", view.ShortList(replaced), view.Program)
+		fmt.Fprintf(&b, "\nThe next plan replaces these objects, because the state contains the reason: %s. To keep an object, run \"%s untaint ADDRESS\".\n", view.ShortList(replaced), view.Program)
 	}
 	r.Report.Human.Say(b.String())
 	if o.Detailed {

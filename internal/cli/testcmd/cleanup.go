@@ -28,10 +28,10 @@ func CleanupCommand() command.Command {
 destroy, and objects that a test kept because of skip_cleanup or of a backend
 block in a run. Their states are in .terraform/tests or in these backends.
 
-The objects are destroyed with the providers and the values of the last run in
-the test file that uses the state. There is no question.`,
+Terrace destroys the objects of a state with the providers and the values of
+the last run in the test file that uses the state. It does not ask for approval.`,
 		Examples: []command.Example{
-			{Line: "test cleanup -repair", Text: "Destroy what should not be there, and keep what tests keep on purpose."},
+			{Line: "test cleanup -repair", Text: "Destroy objects that tests did not mean to keep."},
 		},
 		Exits: []command.Exit{
 			{Code: 0, Help: "Nothing is left, except for objects that -repair keeps."},
@@ -98,10 +98,10 @@ func cleanUp(ctx context.Context, c *command.Call, o *options, only bool) int {
 		}
 	}
 	if len(o.filters) == 0 {
-		for _, file := range left.files { // no run has this name any more
-			shown, _ := filepath.Rel(c.Dir, file)
-			ds = append(ds, diag.Errorf(diag.CodeTestRemaining, nil, "Objects of an unknown test remain", "The state %s belongs to no run of the test files. To destroy its objects, run \"%s destroy -state=%[1]s\" with the configuration and the variables of that test.", filepath.ToSlash(shown), view.Program)...)
-		}
+		// No run has the names of these states any more.
+		ds = append(ds, inspect(ctx, c, o, left.files, "test cleanup", func(shown, objects string) diag.List {
+			return diag.Errorf(diag.CodeTestRemaining, nil, "Objects of an unknown test remain", "The state %s contains %s, and belongs to no run of the test files. To destroy its objects, run \"%s destroy -state=%[1]s\" with the configuration and the variables of that test.", shown, objects, view.Program)
+		})...)
 	}
 	c.Report.Tell(ds)
 	if h := c.Report.Human; h != nil {

@@ -189,11 +189,10 @@ func (p *printer) cleanup(r *testrun.Result, c *testrun.Cleanup) {
 		p.inBackend(r, c, where, lines, left)
 		return
 	}
-	verb := "left the following resources in state after executing"
+	text := fmt.Sprintf("%s left the following resources in state after executing %s, these left-over resources can be viewed by reading the statefile written to disk(%s) and they need to be cleaned up manually:", p.Report.Names.Product(), where, name)
 	if c.Kept {
-		verb = "kept the following resources, as skip_cleanup says, after executing"
+		text = fmt.Sprintf("%s kept the following resources after executing %s, because of skip_cleanup. Their state is written to the file %s:", p.Report.Names.Product(), where, name)
 	}
-	text := fmt.Sprintf("%s %s %s, these left-over resources can be viewed by reading the statefile written to disk(%s) and they need to be cleaned up manually:", p.Report.Names.Product(), verb, where, name)
 	if p.Report.Human != nil {
 		p.errs("\n" + wrap.Fit(wrap.Words(text, 77), p.Report.Human.Style.Width, 0) + "\n" + lines)
 	}

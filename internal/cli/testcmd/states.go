@@ -170,10 +170,18 @@ func leftFiles(c *command.Call) []string {
 	return slices.Compact(files)
 }
 
-// remaining warns about the states of earlier tests that did not end. It merges their journals, and
-// deletes states without objects. It skips states that another process uses.
+// remaining warns about the states of earlier tests that did not end. It skips states that another
+// process uses.
 func remaining(ctx context.Context, c *command.Call, o *options) diag.List {
-	files := leftFiles(c)
+	ds := inspect(ctx, c, o, leftFiles(c), "test", func(shown, objects string) diag.List {
+		return diag.Warnf(diag.CodeTestRemaining, nil, "Objects of an earlier test remain", "A test did not destroy %s. The state is %s. To destroy what tests have left, run \"%s test cleanup\" with the variables of the test.", objects, shown, view.Program)
+	})
+	return slices.DeleteFunc(ds, func(m *diag.Message) bool { return m.Code == diag.CodeStateLocked })
+}
+
+// inspect merges the journals of states on disk, and deletes states without objects. For each other
+// state, it adds the messages of report, which gets the file and the objects as texts.
+func inspect(ctx context.Context, c *command.Call, o *options, files []string, what string, report func(shown, objects string) diag.List) diag.List {
 	if len(files) == 0 {
 		return nil
 	}
@@ -182,14 +190,11 @@ func remaining(ctx context.Context, c *command.Call, o *options) diag.List {
 		return ds
 	}
 	for _, file := range files {
-		open, more := takeFile(ctx, c, enc, file, "test")
+		open, more := takeFile(ctx, c, enc, file, what)
+		ds = append(ds, more...)
 		if open == nil {
-			if !slices.ContainsFunc(more, func(m *diag.Message) bool { return m.Code == diag.CodeStateLocked }) {
-				ds = append(ds, more...)
-			}
 			continue
 		}
-		ds = append(ds, more...)
 		var names []string
 		if s := open.Current(); s != nil {
 			for obj := range s.Objects() {
@@ -205,7 +210,7 @@ func remaining(ctx context.Context, c *command.Call, o *options) diag.List {
 		if len(names) > 10 {
 			list = fmt.Sprintf("%s and %d more", list, len(names)-10)
 		}
-		ds = append(ds, diag.Warnf(diag.CodeTestRemaining, nil, "Objects of an earlier test remain", "A test did not destroy %s. The state is %s. To destroy what tests have left, run \"%s test cleanup\" with the variables of the test.", list, filepath.ToSlash(shown), view.Program)...)
+		ds = append(ds, report(filepath.ToSlash(shown), list)...)
 	}
 	return ds
 }

@@ -169,7 +169,7 @@ func differing(c *command.Call, o *estate.Options) func(ctx context.Context, bas
 		})
 		if !ok {
 			if !ds.HasErrors() {
-				ds = diag.Errorf(diag.CodeCLIRevision, nil, "Invalid revision", "The run that this is a part of did not record the units that differ from %s.", base)
+				ds = diag.Errorf(diag.CodeCLIRevision, nil, "Invalid revision", "The run that started this worker recorded no list of the units that differ from %s.", base)
 			}
 			return nil, ds
 		}

@@ -253,7 +253,7 @@ func (s *Server) rename(ctx context.Context, p *protocol.RenameParams) (*protoco
 	if r.movable() && base != nil && index.IsJSON(base.File.Path) {
 		e, ok := s.movedText(base.File.Path, r.sym.Addr, to)
 		if !ok {
-			return nil, refuse("%s has a form to which no moved block can be added", base.File.Path)
+			return nil, refuse("the rename needs a moved block, which cannot be added to the JSON in %s", base.File.Path)
 		}
 		uri := document.URI(base.File.Path)
 		changes[uri] = append(changes[uri], e)

@@ -33,7 +33,7 @@ func (s *Server) fetchSchemas(ctx context.Context, path string) (any, error) {
 		return "The schemas of all providers are known.", nil
 	}
 	if s.Schemas == nil {
-		return nil, refuse("this server fetches no schemas")
+		return nil, refuse("this server cannot fetch schemas")
 	}
 	if err := s.trustFor(ctx, dir, "Terrace starts a provider to read its schema"); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (s *Server) fetchSchemas(ctx context.Context, path string) (any, error) {
 	names := nameAll(required)
 	const fetch = "Fetch"
 	if !s.confirm(ctx, "Terrace downloads "+names+" and starts each once, to read its schema.", fetch) {
-		return nil, refuse("the schemas were not fetched, because the confirmation is missing")
+		return nil, refuse("the schemas were not fetched, without your confirmation")
 	}
 	if err := s.Schemas(ctx, dir, required); err != nil {
 		return nil, refuse("the schemas were not fetched: %v", err)

@@ -49,7 +49,7 @@ func (sub *Subject) invalid(why string) diag.List {
 // fault returns a sentence about the cause of an answer that does not fit the schema or the plan.
 func (sub *Subject) fault() string {
 	if sub.Schema.Newer {
-		return "The schema of " + sub.Addr.Resource.Type + " has parts of a newer version of the plugin protocol, which Terrace ignores, and which can be the reason. Use an earlier version of the provider, or a newer one of Terrace."
+		return "The schema of " + sub.Addr.Resource.Type + " has parts of a newer version of the plugin protocol. Terrace ignores these parts, which can be the reason. Use an earlier version of the provider, or a newer version of Terrace."
 	}
 	return "This is a bug in the provider, which should be reported in the provider's own issue tracker."
 }

@@ -66,7 +66,7 @@ func (a *Answers) answer(of func(*Record) *map[string]string, key string, ask fu
 	if a.given {
 		text, ok := (*m)[key]
 		if !ok {
-			return "", fmt.Errorf("the run that this is a part of did not tell what %q stands for", key)
+			return "", fmt.Errorf("the run that started this worker recorded no answer about %q", key)
 		}
 		return text, nil
 	}
