@@ -171,6 +171,7 @@ type completer struct {
 	cursor   cursor
 	snippets bool
 	items    []protocol.CompletionItem
+	types    *typer // nil until a type is needed
 }
 
 func (w *completer) add(label, detail string, kind protocol.CompletionItemKind, first bool) *protocol.CompletionItem {
@@ -294,7 +295,7 @@ func (w *completer) module() {
 			w.versions(in.ModuleVersions(w.sourceBeside()))
 		}
 	case c.quoted && len(blocks) == 0:
-		w.types()
+		w.labelTypes()
 	case c.quoted:
 	case c.value:
 		w.references(dir)
@@ -387,8 +388,8 @@ func (w *completer) variables(dir string) {
 	}
 }
 
-// types adds the types of resources for the first label of a block.
-func (w *completer) types() {
+// labelTypes adds the types of resources for the first label of a block.
+func (w *completer) labelTypes() {
 	line := string(w.text.Bytes[w.text.LineStart(w.text.Position(w.at, document.UTF8).Line):w.at])
 	block, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 	if strings.Count(line, `"`) == 1 {
@@ -471,10 +472,10 @@ func (w *completer) references(dir string) {
 		} else if len(steps) == 3 {
 			if to := w.target("module." + without(steps[1])); to != "" {
 				w.declared(workspace.Symbol{Scope: to}, "output.")
-				w.rank(0, want, func(name string) cty.Type { return w.s.newTyper(w.ctx).output(to, name) })
+				w.rank(0, want, func(name string) cty.Type { return w.typer().output(to, name) })
 			}
 		} else if to := w.target("module." + without(steps[1])); to != "" {
-			w.attributes(w.s.newTyper(w.ctx).output(to, without(steps[2])), steps[3:len(steps)-1], want)
+			w.attributes(w.typer().output(to, without(steps[2])), steps[3:len(steps)-1], want)
 		}
 	case "path":
 		for _, n := range []string{"module", "root", "cwd"} {
@@ -516,7 +517,7 @@ func (w *completer) typeIn(dir, root string) func(name string) cty.Type {
 		case root == "var":
 			return variable(m, name)
 		}
-		return w.s.newTyper(w.ctx).local(m, name)
+		return w.typer().local(m, name)
 	}
 }
 
@@ -680,7 +681,7 @@ func (w *completer) outputsOf(path string, want cty.Type) {
 		return
 	}
 	w.declared(workspace.Symbol{Scope: dir}, "output.")
-	w.rank(0, want, func(name string) cty.Type { return w.s.newTyper(w.ctx).output(dir, name) })
+	w.rank(0, want, func(name string) cty.Type { return w.typer().output(dir, name) })
 }
 
 func (w *completer) unitReferences() {
@@ -707,10 +708,9 @@ func (w *completer) unitReferences() {
 		} else {
 			w.declared(workspace.Symbol{Scope: w.path}, steps[0]+".")
 			if steps[0] == "local" {
-				t := w.s.newTyper(w.ctx)
-				in := t.inUnit(w.path, w.file)
+				in := w.typer().inUnit(w.path, w.file)
 				w.rank(0, want, func(name string) cty.Type {
-					t.left = maxTyped
+					w.typer()
 					ty, _ := in(hcl.Traversal{hcl.TraverseRoot{Name: "local"}, hcl.TraverseAttr{Name: name}})
 					return ty
 				})

@@ -15,20 +15,37 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// maxTyped is the number of expressions that are read to find the type of one name. The types of local
-// values that repeat each other would otherwise grow without limit.
-const maxTyped = 1000
+// maxTyped is the number of expressions that are read to find the type of one name, and maxTypedAll that for
+// all names of a request. The types of local values that repeat each other would otherwise grow without
+// limit, and completion would be slow.
+const (
+	maxTyped    = 500
+	maxTypedAll = 20_000
+)
 
 // A typer finds the types of names and expressions without evaluating them. A type that the files do not
 // determine is cty.DynamicPseudoType.
 type typer struct {
 	s    *Server
 	ctx  context.Context
-	left int // expressions that may still be read
+	left int // expressions that may still be read for the name
+	all  int // the same for the request
 }
 
-func (s *Server) newTyper(ctx context.Context) *typer {
-	return &typer{s: s, ctx: ctx, left: maxTyped}
+// typer returns the typer of the request, for the type of another name.
+func (w *completer) typer() *typer {
+	if w.types == nil {
+		w.types = &typer{s: w.s, ctx: w.ctx, all: maxTypedAll}
+	}
+	w.types.left = min(maxTyped, w.types.all)
+	return w.types
+}
+
+// read counts one expression. It reports whether the limit permits it.
+func (t *typer) read() bool {
+	t.left--
+	t.all--
+	return t.left >= 0
 }
 
 // A scope resolves the beginning of a reference. rest contains the steps that are left.
@@ -36,7 +53,7 @@ type scope func(t hcl.Traversal) (ty cty.Type, rest hcl.Traversal)
 
 // expression returns the type of an expression.
 func (t *typer) expression(x hcl.Expression, in scope) cty.Type {
-	if t.left--; t.left < 0 {
+	if !t.read() {
 		return cty.DynamicPseudoType
 	}
 	switch x := x.(type) {
@@ -139,7 +156,7 @@ func (t *typer) local(m *workspace.Module, name string) cty.Type {
 
 // output returns the type of an output of the module in a directory.
 func (t *typer) output(dir, name string) cty.Type {
-	if t.left--; dir == "" || t.left < 0 {
+	if dir == "" || !t.read() {
 		return cty.DynamicPseudoType
 	}
 	m := t.s.Session.Module(t.ctx, dir)
