@@ -164,7 +164,7 @@ func wrongFlags(flags map[string]bool, text string) []string {
 	return out
 }
 
-// notFlags are flags of other programs.
+// notFlags are flags of other programs, and those of run_cmd in unit files.
 var notFlags = []string{"quota-backend-bytes", "max-request-bytes", "prefix", "name", "run", "terragrunt-boundary", "terragrunt-quiet", "terragrunt-global-cache", "terragrunt-no-cache"}
 
 // family reports whether a word is the first word of several commands, in this program,

@@ -2,7 +2,9 @@ package affected
 
 import (
 	"context"
+	"errors"
 	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/estate/workcopy/copytree"
 	"io/fs"
@@ -61,7 +63,7 @@ func compareLibrary(ctx context.Context, c *command.Call, o *options, pair *revi
 			at.Directory = c.Directory.In(filepath.Join(c.Dir, name), c.Env, nil)
 			own.vars = nil // they are those of the working directory
 		}
-		objects, more := objectsOf(ctx, &at, &own, c.Dir, pair.Base.Below(name), pair.Head.Below(name))
+		objects, more := objectsOf(ctx, &at, &own, c.Dir, belowOrEmpty(c.Files, pair.Base, name), belowOrEmpty(c.Files, pair.Head, name))
 		if ds = append(ds, more...); more.HasErrors() {
 			return ds
 		}
@@ -70,6 +72,20 @@ func compareLibrary(ctx context.Context, c *command.Call, o *options, pair *revi
 		}
 	}
 	return ds
+}
+
+// belowOrEmpty returns the revision of a directory below that of r. If the revision lacks the directory,
+// the directory is empty.
+func belowOrEmpty(files *readfile.Kept, r *revision.Revision, name string) *revision.Revision {
+	below := r.Below(name)
+	if _, err := r.Files(files).Stat(below.Dir); !errors.Is(err, fs.ErrNotExist) {
+		return below
+	}
+	if below.Patch == nil {
+		below.Patch = readfile.NewPatch(r.Dir)
+	}
+	below.Patch.PutDir(below.Dir)
+	return below
 }
 
 // objectsOf returns the objects that differ between two revisions of the working directory of c. Names of
@@ -165,7 +181,13 @@ func openSide(ctx context.Context, c *command.Call, o *options, from string, r *
 		return nil, ds.Errors()
 	}
 	s := &side{Loaded: loaded, dir: d, of: r}
-	s.Show = units.ShownIn(from, r)
+	shown, below := units.ShownIn(from, r), sys.RelativeTo(from, c.Dir)
+	s.Show = func(file string) string {
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(below, file) // names are relative to the directory of the module
+		}
+		return shown(file)
+	}
 	return s, nil
 }
 

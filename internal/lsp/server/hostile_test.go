@@ -325,7 +325,7 @@ func checkTrace(t *testing.T, log, self string) {
 		_, call, _ := strings.Cut(strings.TrimSpace(line), " ")
 		call = strings.TrimSpace(call)
 		name, rest, ok := strings.Cut(call, "(")
-		if !ok || strings.HasPrefix(call, "<...") {
+		if !ok || strings.HasPrefix(call, "<...") || name == "???" { // strace prints ??? for a thread that ends in a call
 			continue
 		}
 		calls++
