@@ -3,6 +3,7 @@ package funcs
 import (
 	"flag"
 	"fmt"
+	"go/build"
 	"os"
 	"path/filepath"
 	"slices"
@@ -211,4 +212,25 @@ func writeParts(b *strings.Builder, v cty.Value, depth int, before, after string
 		b.WriteString("\n" + strings.Repeat("  ", depth))
 	}
 	b.WriteString(after)
+}
+
+// base64gzip returns the bytes of OpenTofu 1.12, which is built with Go 1.26, or those of OpenTofu
+// 1.13, which is built with Go 1.27: the two versions of Go compress differently.
+func TestGzipOfGo(t *testing.T) {
+	want := map[string]string{
+		`base64gzip("hello")`: `"H4sIAAAAAAAA/8pIzcnJBwAAAP//AQAA//+GphA2BQAAAA=="`,
+		`base64gzip("")`:      `"H4sIAAAAAAAA/wAAAP//AQAA//8AAAAAAAAAAA=="`,
+	}
+	if slices.Contains(build.Default.ReleaseTags, "go1.27") {
+		want = map[string]string{
+			`base64gzip("hello")`: `"H4sIAAAAAAAA/wAFAPr/aGVsbG8AAAD//wMAhqYQNgUAAAA="`,
+			`base64gzip("")`:      `"H4sIAAAAAAAA/wAAAP//AwAAAAAAAAAAAA=="`,
+		}
+	}
+	ctx := answersContext(answersFolder(t))
+	for expr, want := range want {
+		if got := answer(ctx, expr); got != want {
+			t.Errorf("%s\ngot\n%s\nwant\n%s", expr, got, want)
+		}
+	}
 }

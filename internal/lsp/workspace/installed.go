@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/apparentlymart/go-versions/versions"
 	"github.com/terrace-iac/terrace/addr"
@@ -29,38 +31,42 @@ type Installed struct {
 	providers map[addr.Provider]map[string]bool
 }
 
+// installedDirs caches what is installed in many directories, because a client requests completion after
+// each key.
+type installedDirs struct {
+	mu   sync.Mutex
+	dirs []string
+	read time.Time
+	all  []installedDir
+}
+
+// installedDir contains what is installed or locked in a directory.
+type installedDir struct {
+	modules []manifestModule
+	locked  []*lock.Provider
+}
+
 // Installed reads what earlier commands have installed in the directories of the workspace, the directory
-// dir first.
+// dir among them. What it read of the other directories counts for scanAge.
 func (s *Session) Installed(ctx context.Context, dir string) (*Installed, error) {
 	files, err := s.Index.All(ctx)
 	if err != nil {
 		return nil, err
 	}
-	dirs := []string{dir}
+	var dirs []string
 	for _, f := range files { // sorted by path
-		if d := filepath.Dir(f.Path); d != dirs[len(dirs)-1] && d != dir {
+		if d := filepath.Dir(f.Path); len(dirs) == 0 || d != dirs[len(dirs)-1] {
 			dirs = append(dirs, d)
 		}
 	}
+	all, err := s.installed.of(ctx, dirs[:min(len(dirs), maxInstalledDirs)], s.Index.now)
+	if err != nil {
+		return nil, err
+	}
 	in := &Installed{s: s, modules: map[string]map[string]bool{}, providers: map[addr.Provider]map[string]bool{}}
-	for _, d := range dirs[:min(len(dirs), maxInstalledDirs)] {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		for _, m := range manifest(d) {
-			note(in.modules, ModuleSource(m.Source), m.Version)
-		}
-		raw, err := readfile.Whole(filepath.Join(d, lock.Name))
-		if err != nil {
-			continue
-		}
-		locked, ds := lock.Parse(raw, lock.Name)
-		if ds.HasErrors() {
-			continue
-		}
-		for _, p := range locked.Sorted() {
-			note(in.providers, p.Addr, p.Version.String())
-		}
+	in.add(readInstalled(dir))
+	for _, d := range all {
+		in.add(d)
 	}
 	for _, f := range files { // sources that are written in the workspace
 		for via, source := range f.Paths {
@@ -70,6 +76,45 @@ func (s *Session) Installed(ctx context.Context, dir string) (*Installed, error)
 		}
 	}
 	return in, nil
+}
+
+func (x *installedDirs) of(ctx context.Context, dirs []string, now func() time.Time) ([]installedDir, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if slices.Equal(x.dirs, dirs) && now().Sub(x.read) < scanAge {
+		return x.all, nil
+	}
+	all := make([]installedDir, 0, len(dirs))
+	for _, d := range dirs {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		all = append(all, readInstalled(d))
+	}
+	x.dirs, x.all, x.read = dirs, all, now()
+	return all, nil
+}
+
+// readInstalled reads the manifest of the modules and the lock file of a directory.
+func readInstalled(dir string) (d installedDir) {
+	d.modules = manifest(dir)
+	raw, err := readfile.Whole(filepath.Join(dir, lock.Name))
+	if err != nil {
+		return d
+	}
+	if locked, ds := lock.Parse(raw, lock.Name); !ds.HasErrors() {
+		d.locked = locked.Sorted()
+	}
+	return d
+}
+
+func (in *Installed) add(d installedDir) {
+	for _, m := range d.modules {
+		note(in.modules, ModuleSource(m.Source), m.Version)
+	}
+	for _, p := range d.locked {
+		note(in.providers, p.Addr, p.Version.String())
+	}
 }
 
 func note[K comparable](to map[K]map[string]bool, key K, version string) {

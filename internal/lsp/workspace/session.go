@@ -37,6 +37,8 @@ type Session struct {
 	units   results[*Unit]
 	stacks  results[*Stack]
 
+	installed installedDirs
+
 	schemas atomic.Int32 // changes if the cache of schemas has changed
 
 	mu        sync.Mutex
