@@ -29,7 +29,8 @@ destroy, and objects that a test kept because of skip_cleanup or of a backend
 block in a run. Their states are in .terraform/tests or in these backends.
 
 Terrace destroys the objects of a state with the providers and the values of
-the last run in the test file that uses the state. It does not ask for approval.`,
+the last run in the test file that uses the state. It does not ask for
+approval.`,
 		Examples: []command.Example{
 			{Line: "test cleanup -repair", Text: "Destroy objects that tests did not mean to keep."},
 		},
