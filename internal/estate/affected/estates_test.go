@@ -259,6 +259,33 @@ d output.region  changed second.hcl:1`
 	}
 }
 
+// The cause of an added or removed key is the line that adds or removes it, not one that passes the map on.
+func TestCausesOfKeys(t *testing.T) {
+	t.Parallel()
+	const files = `
+-- env.hcl --
+inputs = {
+  tags = { env = "dev"KEY }
+}
+-- a/terragrunt.hcl --
+include "env" { path = find_in_parent_folders("env.hcl") }
+terraform { source = "../m" }
+-- m/main.tf --
+variable "tags" { type = map(string) }
+resource "terraform_data" "x" {
+  input = { tags = var.tags }
+}
+`
+	for _, x := range []struct{ from, to, action string }{{"", ", cost = 7", "added"}, {", cost = 7", "", "removed"}} {
+		text := strings.Replace(files, "KEY", x.from, 1)
+		got := linesOf(t, text, `"dev"`+x.from, `"dev"`+x.to)
+		want := "a inputs tags.cost " + x.action + " env.hcl:2\na terraform_data.x input.tags.cost " + x.action + " env.hcl:2"
+		if d := cmp.Diff(want, got); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
 // The values in a module whose configuration is equal can differ because of a file that it reads.
 func TestModuleReadsFile(t *testing.T) {
 	t.Parallel()

@@ -254,7 +254,9 @@ func (c *comparer) explained(d outline.Difference, p outline.PartDifference) (ou
 		c.note(d.New, out.cause)
 		return out, old, now
 	}
-	out.cause = c.parting(old, now, 0)
+	if out.cause = c.within(d, p, old, now); out.cause == nil {
+		out.cause = c.parting(old, now, 0)
+	}
 	if all := c.head.places(now); out.cause == nil && out.Sensitive && len(all) > 0 { // the texts that differ are hidden
 		last := all[len(all)-1]
 		out.cause = &Cause{File: last.File, Line: last.Line}
@@ -393,6 +395,40 @@ func (s *Side) at(address string) *explanation.Explanation {
 
 // maxFollowed is the number of references that are followed from a computed value to the cause.
 const maxFollowed = 8
+
+// within returns the cause of a part that only one revision has, such as an added key of a map: the step of
+// its explanation in which the object or list around the part differs. It returns nil if there is none.
+func (c *comparer) within(d outline.Difference, p outline.PartDifference, old, now *explanation.Explanation) *Cause {
+	if d.Old == nil || d.New == nil || (old == nil) == (now == nil) {
+		return nil
+	}
+	i := strings.LastIndexAny(p.Path, ".[")
+	if i <= 0 {
+		return nil
+	}
+	around := &outline.Part{Path: p.Path[:i]}
+	from := c.parting(c.base.explain(d.Old, around), c.head.explain(d.New, around), 0)
+	switch {
+	case from == nil:
+	case now != nil && !from.Removed:
+		for _, step := range c.head.places(now) {
+			if step.File == from.File && step.Line >= from.Line {
+				return &Cause{File: step.File, Line: step.Line, After: step.text}
+			}
+		}
+	case now == nil: // the line that is nearest to it, since the lines of the two revisions have other numbers
+		var out *Cause
+		far := 0
+		for _, step := range c.base.places(old) {
+			same := c.sameFile(step.File, from.File) || from.Removed && step.File == from.File
+			if n := max(step.Line-from.Line, from.Line-step.Line); same && (out == nil || n < far) {
+				out, far = &Cause{File: step.File, Line: step.Line, Before: step.text, Removed: true}, n
+			}
+		}
+		return out
+	}
+	return nil
+}
 
 // parting returns the first step in which two explanations differ, or nil if there is none.
 func (c *comparer) parting(old, now *explanation.Explanation, depth int) *Cause {
