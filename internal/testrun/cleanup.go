@@ -46,7 +46,7 @@ func (s *Suite) Cleanup(ctx context.Context, left Remaining, only bool) ([]*Resu
 	return out, ds
 }
 
-// cleanFile destroys what is left of the runs of a file, beginning with the last one.
+// cleanFile destroys the objects that the runs of a test file have left. It begins with the last run.
 func (s *Suite) cleanFile(ctx context.Context, file *testfile.File, left Remaining, only bool) (all []*Cleanup, ds diag.List) {
 	type stored struct {
 		run  *testfile.Run // the last run of the file that uses the state

@@ -405,7 +405,7 @@ func (p *Patch) hides(path string) bool {
 	return err == nil && in && !p.onDisk(at) && p.files[at] == nil && p.entries[at] == nil
 }
 
-// patchedInfo is the fs.FileInfo of what is not on disk.
+// patchedInfo describes a file or directory of the patch that does not exist on disk.
 type patchedInfo struct {
 	path string // resolved
 	mode fs.FileMode

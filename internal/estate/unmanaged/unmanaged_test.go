@@ -68,8 +68,8 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// BenchmarkUnmanaged compares n listed objects, half of which are managed, with the states of n/10
-// units that have five objects each. The time of an item includes its share of the index.
+// BenchmarkUnmanaged compares n listed objects with the states of n/10 units. Each state has five objects,
+// so that half of the listed objects are managed. The time of an object includes its share of the index.
 func BenchmarkUnmanaged(b *testing.B) {
 	for _, n := range []int{100, 1000, 10000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -19,7 +19,8 @@ import (
 //
 // Sources and versions of modules and providers come from what earlier commands have installed or locked.
 
-// installed returns what is installed in the workspace, or nil if the request was canceled.
+// installed returns the modules and providers that are installed in the workspace, or nil if the request
+// was canceled.
 func (w *completer) installed() *workspace.Installed {
 	in, err := w.s.Session.Installed(w.ctx, filepath.Dir(w.path))
 	if err != nil {

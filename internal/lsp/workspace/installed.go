@@ -31,8 +31,8 @@ type Installed struct {
 	providers map[addr.Provider]map[string]bool
 }
 
-// installedDirs caches what is installed in many directories, because a client requests completion after
-// each key.
+// installedDirs caches the installed modules and the lock files of many directories, because a client
+// requests completion after each key.
 type installedDirs struct {
 	mu   sync.Mutex
 	dirs []string

@@ -239,8 +239,8 @@ func fileMode(mode string) fs.FileMode {
 	return 0o644
 }
 
-// emptyDirs hides the directories of which the commit contains no file, although ignored files may be
-// in them.
+// emptyDirs hides directories in which the commit has no file. On disk, they may contain files that git
+// ignores.
 func (d *difference) emptyDirs() {
 	hidden := map[string]bool{}
 	for _, name := range d.gone {
