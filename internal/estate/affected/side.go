@@ -420,8 +420,7 @@ func (c *comparer) within(d outline.Difference, p outline.PartDifference, old, n
 		var out *Cause
 		far := 0
 		for _, step := range c.base.places(old) {
-			same := c.sameFile(step.File, from.File) || from.Removed && step.File == from.File
-			if n := max(step.Line-from.Line, from.Line-step.Line); same && (out == nil || n < far) {
+			if n := max(step.Line-from.Line, from.Line-step.Line); c.sameFile(step.File, from.File) && (out == nil || n < far) {
 				out, far = &Cause{File: step.File, Line: step.Line, Before: step.text, Removed: true}, n
 			}
 		}
