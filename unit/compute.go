@@ -64,6 +64,9 @@ const maxParts = 1 << 20
 // raw computes an expression in its cell, or directly if it has none. A value with more
 // than maxParts parts is an error.
 func (c *evaluator) raw(e *evaluation, x *syntax.Expr) cty.Value {
+	if e.changes.Touch(x) {
+		c.note()
+	}
 	v := c.unmeasured(e, x)
 	if c.stuck() || x.Kind == syntax.Constant || x.Kind == syntax.Reference {
 		return v

@@ -313,6 +313,9 @@ func (n *outputsNode) fetch(c *evaluator) (v cty.Value, none bool) {
 		return cty.DynamicVal, false
 	}
 	v, has, ds := c.l.outputsOf(c.t, target, *at)
+	if c.l.changes != nil && (c.l.otherOutputs == nil || c.l.otherOutputs(c.t.Context(), string(target))) {
+		c.note()
+	}
 	c.add(ds)
 	if c.failed {
 		return cty.DynamicVal, false

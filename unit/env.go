@@ -41,6 +41,11 @@ type Env struct {
 	ReadDir      func(path string) ([]fs.DirEntry, error)
 	EvalSymlinks func(path string) (string, error)
 
+	// Changed returns the text of a file in another version of the files, if the file has another text
+	// there; see Unit.Tracked. Everything else must be the same in both versions: the set of files, the
+	// environment, and the other fields of Env. nil means that there is no other version.
+	Changed func(path string) (text []byte, ok bool)
+
 	// Parses shares parsed files with other loaders. nil shares none.
 	Parses *syntax.Parses
 
@@ -89,11 +94,14 @@ type (
 // goroutines may call it concurrently, for different targets.
 type OutputsFunc func(t *Task, target string, at source.Range) (v cty.Value, ok bool, ds diag.List)
 
-func (e *Env) readFile(path string) ([]byte, error) {
+func (e *Env) readFile(path string) ([]byte, error) { return e.reader()(path) }
+
+// reader returns the function that reads files now.
+func (e *Env) reader() func(path string) ([]byte, error) {
 	if e.ReadFile != nil {
-		return e.ReadFile(path)
+		return e.ReadFile
 	}
-	return readfile.Whole(path)
+	return readfile.Whole
 }
 
 // tree returns the functions that read the file system.

@@ -29,6 +29,7 @@ const (
 type evaluation struct {
 	l         *Loader
 	kept      keptFile
+	changes   *syntax.Changes // of the file, from its other version; nil means none
 	role      role
 	dir       string      // the result of get_terragrunt_dir()
 	leaf      *evaluation // the unit that this belongs to; nil if all units share it
@@ -117,7 +118,7 @@ func (e *evaluation) forgetFile() {
 }
 
 func newEvaluation(l *Loader, f *syntax.File, r role, dir string) *evaluation {
-	e := &evaluation{l: l, role: r, dir: dir}
+	e := &evaluation{l: l, role: r, dir: dir, changes: l.changes.of(f)}
 	e.kept.now.Store(f)
 	e.vals = sync.OnceValue(func() *evaluation { return l.valuesOf(e) })
 	return e

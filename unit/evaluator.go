@@ -38,8 +38,11 @@ type evaluator struct {
 	needsLeaf bool
 	needsOut  bool
 	failed    bool
+	differs   bool // something was used that differs in the other version of the files
 	ds        diag.List
 	facts     *facts
+
+	parent *evaluator // the computation that this one is a part of, for differs; may be nil
 }
 
 // result is the content of a cell.
@@ -50,6 +53,7 @@ type result struct {
 	needsLeaf bool         // v is not set: compute the leaf's own cell
 	needsOut  bool         // v contains unknowns: compute the cell with outputs
 	failed    bool
+	differs   bool // in the other version of the files; see changes
 	cycle     bool
 	ds        diag.List
 	facts     *facts
@@ -63,11 +67,11 @@ func (l *Loader) on(t *demand.Task, leaf *evaluation, full bool) *evaluator {
 }
 
 func (c *evaluator) sub(leaf *evaluation, full bool) *evaluator {
-	return &evaluator{t: c.t, l: c.l, leaf: leaf, full: full}
+	return &evaluator{t: c.t, l: c.l, leaf: leaf, full: full, parent: c}
 }
 
 func (c *evaluator) result(v cty.Value) *result {
-	return &result{v: v, needsLeaf: c.needsLeaf, needsOut: c.needsOut, failed: c.failed, ds: c.ds, facts: c.facts}
+	return &result{v: v, needsLeaf: c.needsLeaf, needsOut: c.needsOut, failed: c.failed, differs: c.differs, ds: c.ds, facts: c.facts}
 }
 
 // fail adds errors and returns the placeholder value.
@@ -104,6 +108,9 @@ func (c *evaluator) take(r *result) {
 	}
 	c.needsOut = c.needsOut || r.needsOut
 	c.needsLeaf = c.needsLeaf || r.needsLeaf
+	if r.differs {
+		c.note()
+	}
 	c.add(r.ds)
 	c.facts = c.facts.with(r.facts)
 }
@@ -184,6 +191,9 @@ func (s *cells) get(l *Loader, e, leaf *evaluation, x *syntax.Expr, full bool) *
 func (c *evaluator) eval(e *evaluation, x *syntax.Expr) cty.Value {
 	if e.role == valuesRole || e.role == autoRole {
 		c.notesValue(e, x)
+	}
+	if e.changes.Touch(x) {
+		c.note()
 	}
 	if x.Kind == syntax.Constant {
 		return x.ConstantValue

@@ -134,6 +134,9 @@ func (i *instance) in(e, owner *evaluation, name string) *evaluation {
 			return in
 		}
 	}
+	if e.l.changes != nil {
+		e.l.changes.unsure.Store(true) // the values of each and count carry no notes
+	}
 	in := newEvaluation(e.l, e.file(), e.role, e.dir)
 	in.leaf, in.child, in.label, in.id, in.vals, in.placing = e.leaf, e.child, e.label, e.id, e.vals, e.placing
 	in.of = partOf{top: e.env(), each: i.each, count: i.count, eachAt: i.at, instance: true}

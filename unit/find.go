@@ -30,7 +30,7 @@ func (l *Loader) IsUnitFile(path string) bool {
 	case !strings.HasSuffix(name, ".hcl"), !OrdinaryName(name):
 		return false
 	}
-	text, err := l.env.readFile(path)
+	text, err := l.readUnit(path)
 	if err != nil || !bytes.Contains(text, []byte("module")) {
 		return false
 	}

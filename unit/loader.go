@@ -32,7 +32,10 @@ type Loader struct {
 	mu      sync.Mutex
 	outputs map[string]*outputCell
 	full    map[*evaluation]map[*evaluation]*cells // values computed with the outputs of this loader, by the leaf and the file
-	noMocks bool                                   // missing outputs are unknown, even if there are mock outputs
+	// otherOutputs reports whether the outputs of a target differ in the other version of the files. nil
+	// means that they all do.
+	otherOutputs func(ctx context.Context, target string) bool
+	noMocks      bool // missing outputs are unknown, even if there are mock outputs
 }
 
 // common contains the data that a loader shares with loaders from WithOutputs: everything except
@@ -49,6 +52,8 @@ type common struct {
 	warns      parallel.Cache[string, diag.List]
 	messages   parallel.Cache[messageKey, *diag.Message]
 	pure       func() *hcl.EvalContext
+	changes    *changes
+	readUnit   func(path string) ([]byte, error) // reads a unit file
 	set        source.Set
 	parsed     atomic.Int64
 	evaluated  atomic.Int64
@@ -63,7 +68,9 @@ type evKey struct {
 
 // NewLoader returns a loader. The Env must not be changed afterwards.
 func NewLoader(env Env) *Loader {
-	l := &Loader{common: &common{graph: &demand.Graph{Attempts: true}, deprecated: map[string]bool{}}, env: env}
+	readUnit := env.reader()
+	changes := newChanges(&env)
+	l := &Loader{common: &common{graph: &demand.Graph{Attempts: true}, deprecated: map[string]bool{}, changes: changes, readUnit: readUnit}, env: env}
 	if env.Redactor == nil {
 		l.env.Redactor = &diag.Redactor{}
 	}
@@ -86,7 +93,7 @@ func NewLoader(env Env) *Loader {
 // and evaluations and shares everything else.
 func (l *Loader) newPartial() *Loader {
 	n := &Loader{common: &common{
-		graph: l.graph, lenient: true, disk: l.disk, library: l.library, pure: l.pure, deprecated: map[string]bool{},
+		graph: l.graph, lenient: true, disk: l.disk, readUnit: l.env.readFile, library: l.library, pure: l.pure, deprecated: map[string]bool{},
 	}, env: l.env, outputs: map[string]*outputCell{}, full: map[*evaluation]map[*evaluation]*cells{}}
 	n.common.partial = func() *Loader { return n }
 	return n
@@ -187,7 +194,7 @@ func (l *Loader) unshared(path string, spec *syntax.BlockSpec) *syntax.File {
 }
 
 func (l *Loader) parse(path string, spec *syntax.BlockSpec) *syntax.File {
-	text, err := l.env.readFile(path)
+	text, err := l.readUnit(path)
 	if err != nil && l.lenient {
 		return &syntax.File{Path: path, Dir: filepath.Dir(path)}
 	}
@@ -201,6 +208,7 @@ func (l *Loader) parse(path string, spec *syntax.BlockSpec) *syntax.File {
 		return readable(syntax.Parse(path, text, spec))
 	}
 	f := l.env.Parses.Parse(path, text, spec)
+	l.changes.parsed(f, spec)
 	l.set.Add(f.Src)
 	l.noteDeprecated(f)
 	return f

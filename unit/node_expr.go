@@ -31,6 +31,9 @@ func (n *exprNode) plain(c *evaluator) node {
 }
 
 func (n *exprNode) open(c *evaluator) node {
+	if n.e.changes.Within(n.x) {
+		c.note()
+	}
 	switch n.x.Kind {
 	case syntax.Object:
 		return n
@@ -115,6 +118,9 @@ func (n *aliasNode) value(c *evaluator) cty.Value        { return c.eval(n.whole
 func (n *aliasNode) where() (*evaluation, *source.Range) { return n.whole.where() }
 
 func (n *exprNode) child(c *evaluator, key string) node {
+	if n.e.changes.Within(n.x) {
+		c.note()
+	}
 	if n.x.Items == nil && n.x.Kind != syntax.Object {
 		return n.open(c).child(c, key)
 	}
@@ -139,6 +145,9 @@ func (n *exprNode) child(c *evaluator, key string) node {
 }
 
 func (n *exprNode) keys(c *evaluator) ([]string, bool) {
+	if n.e.changes.Within(n.x) {
+		c.note()
+	}
 	if n.x.Items == nil && n.x.Kind != syntax.Object {
 		o := n.open(c)
 		if o == node(n) {

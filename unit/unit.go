@@ -36,6 +36,7 @@ type Unit struct {
 	within    *evaluation            // the evaluation of the whole file
 	wanted    func(name string) bool // the inputs that the module declares; nil: all
 	reveal    bool                   // whether rendering writes sensitive values
+	tracking  *evaluator             // notes what differs in the other version; nil: nobody asks
 }
 
 // Revealing returns the same unit with Render methods that write sensitive values.
@@ -205,6 +206,9 @@ type Setting struct {
 	Layer    *source.Layer // the role of its file: base, or import with the block that brought it in
 	Replaced *Setting      // the setting that this one replaced or was merged with; nil for the lowest. Its Value is not computed.
 	Waits    []Wait        // for an input: the unknown outputs that it reads
+	// Same means, for an input of a unit of Tracked, that its value is certainly the same in the other
+	// version of the files if the set of inputs is.
+	Same bool
 
 	shown string // the text for messages if the value was handed in, otherwise ""
 }
@@ -243,7 +247,11 @@ func (s *Setting) Text() string {
 }
 
 // on starts a computation for the unit.
-func (u *Unit) on(t *demand.Task, full bool) *evaluator { return u.l.on(t, u.e, full && !u.noOutputs) }
+func (u *Unit) on(t *demand.Task, full bool) *evaluator {
+	c := u.l.on(t, u.e, full && !u.noOutputs)
+	c.parent = u.tracking
+	return c
+}
 
 // fields returns the unit's effective configuration.
 func (u *Unit) fields(c *evaluator) *group {
@@ -268,9 +276,9 @@ func (u *Unit) Inputs(t *demand.Task, wanted func(name string) bool) ([]*Setting
 
 func (u *Unit) inputs(c *evaluator, wanted func(name string) bool) []*Setting {
 	var out []*Setting
-	u.eachInput(c, wanted, func(name string, n node, v cty.Value, about *facts) {
+	u.eachInput(c, wanted, func(name string, n node, v cty.Value, of *evaluator) {
 		s := u.setting(c, name, n, v)
-		s.Waits = about.waiting()
+		s.Waits, s.Same = of.facts.waiting(), !of.differs
 		out = append(out, s)
 	})
 	return out
@@ -278,12 +286,17 @@ func (u *Unit) inputs(c *evaluator, wanted func(name string) bool) []*Setting {
 
 // touchInputs computes the inputs to record their facts.
 func (u *Unit) touchInputs(c *evaluator, wanted func(name string) bool) {
-	u.eachInput(c, wanted, func(string, node, cty.Value, *facts) {})
+	u.eachInput(c, wanted, func(_ string, _ node, _ cty.Value, of *evaluator) {
+		if of.differs {
+			c.note()
+		}
+	})
 }
 
-// eachInput computes the inputs and calls f with the name, value and facts of each. The
-// name is "" if the set of inputs is unknown.
-func (u *Unit) eachInput(c *evaluator, wanted func(name string) bool, f func(name string, n node, v cty.Value, about *facts)) {
+// eachInput computes the inputs and calls f with the name and value of each, and with its
+// computation. The name is "" if the set of inputs is unknown. c does not note which inputs
+// differ in the other version of the files; f can do so.
+func (u *Unit) eachInput(c *evaluator, wanted func(name string) bool, f func(name string, n node, v cty.Value, of *evaluator)) {
 	n := u.field(c, "inputs")
 	if n == nil || c.stuck() {
 		return
@@ -294,7 +307,7 @@ func (u *Unit) eachInput(c *evaluator, wanted func(name string) bool, f func(nam
 		switch {
 		case c.stuck() || isNull(c, o):
 		case unknownNode(c, o):
-			f("", n, cty.DynamicVal, c.facts)
+			f("", n, cty.DynamicVal, c)
 		default:
 			c.notAMap("inputs", o)
 		}
@@ -318,9 +331,10 @@ func (u *Unit) eachInput(c *evaluator, wanted func(name string) bool, f func(nam
 			}
 		}
 		one := c.sub(u.e, c.full) // an error in one input does not affect the others
+		one.parent = nil
 		v := in.value(one)
 		c.merge(one)
-		f(k, in, v, one.facts)
+		f(k, in, v, one)
 	}
 }
 

@@ -65,6 +65,9 @@ type Options struct {
 	At time.Time
 	// Parses shares parsed unit files with the estate of another revision. It may be nil.
 	Parses *syntax.Parses
+	// Changed returns the text that a file has in the other revision of a comparison; see
+	// unit.Env.Changed. nil means that this is not known.
+	Changed func(path string) (text []byte, ok bool)
 	// Redactor receives the values that messages about the units must not show. If it is nil,
 	// only messages of unit files are redacted.
 	Redactor    *diag.Redactor
@@ -178,7 +181,7 @@ func (o *Options) UnitEnv(root string) unit.Env {
 		machine.Now = func() time.Time { return o.At }
 	}
 	files := o.Host.Files()
-	env := unit.Env{WorkingDir: root, Machine: machine, Request: o.Request, Checking: o.Checking, ConfigName: o.Discovery.ConfigName, UnknownValues: o.UnknownValues, ReadFile: files.Whole, Redactor: o.Redactor, Parses: o.Parses}
+	env := unit.Env{WorkingDir: root, Machine: machine, Request: o.Request, Checking: o.Checking, ConfigName: o.Discovery.ConfigName, UnknownValues: o.UnknownValues, ReadFile: files.Whole, Redactor: o.Redactor, Parses: o.Parses, Changed: o.Changed}
 	u := o.Discovery.Overlay
 	if files.Fixed() || u != nil {
 		env.Stat, env.ReadDir, env.EvalSymlinks = files.Stat, files.ReadDir, files.EvalSymlinks

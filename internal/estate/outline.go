@@ -60,13 +60,42 @@ type OutlineOptions struct {
 	// Equal returns the outline of a unit in another revision if the unit is equal there, so that
 	// its outputs are the same. ok is false if it may differ. nil means that no unit is equal.
 	Equal func(ctx context.Context, u *discovery.Unit) (other *UnitOutline, ok bool)
+	// UnitFilesOnly means that the revision of Before differs in no file that can be a part of a module or
+	// can contain values of its variables.
+	UnitFilesOnly bool
+	// Before returns the unit in the revision that Options.Changed describes. nil means that there is
+	// none.
+	Before func(u *discovery.Unit) (*Outlines, *discovery.Unit)
 }
 
 // Outlines returns the outlines of the estate's units.
 func (e *Estate) Outlines(o OutlineOptions) *Outlines {
 	x := &Outlines{e: e, o: o}
 	x.loader = e.loader.WithOutputs(x.outputs)
+	if o.Before != nil {
+		x.loader = x.loader.WithOtherOutputs(x.outputsDiffer)
+	}
 	return x
+}
+
+// outputsDiffer reports whether the outputs of a target may differ from those in the revision of Before.
+func (x *Outlines) outputsDiffer(ctx context.Context, target string) bool {
+	u := x.e.Found.ByID(target)
+	if u == nil || u.Broken != nil {
+		return true
+	}
+	other, twin := x.o.Before(u)
+	if twin == nil || twin.Broken != nil {
+		return true
+	}
+	if other.o.Equal != nil {
+		if _, ok := other.o.Equal(ctx, twin); ok {
+			return false
+		}
+	}
+	now, ds := x.Outputs(ctx, u)
+	old, more := other.Outputs(ctx, twin)
+	return ds.HasErrors() || more.HasErrors() || now.outputs == cty.NilVal || old.outputs == cty.NilVal || !now.outputs.RawEquals(old.outputs)
 }
 
 // Text returns the text of a unit's file. ok is false if it cannot be read, or if the file has
@@ -98,6 +127,7 @@ type UnitOutline struct {
 	again   func(moved func(addr.Instance) addr.Instance) (*engine.Outlined, diag.List)
 	unknown outline.Print // identifies all outputs if the module is not on this machine
 	outputs cty.Value
+	traced  *traced // what is the same in the revision of Options.Changed; nil after Release
 
 	mu       sync.Mutex
 	released bool
@@ -183,7 +213,7 @@ func (o *UnitOutline) free() {
 		}
 		o.x.e.dirs.Forget(o.u.ID)
 	}
-	o.Outlined, o.engine, o.again, o.Show, o.Own, o.given = nil, nil, nil, nil, nil, nil
+	o.Outlined, o.engine, o.again, o.Show, o.Own, o.given, o.traced = nil, nil, nil, nil, nil, nil, nil
 }
 
 // collect adds the objects of the module. It reports whether there are some.
@@ -226,8 +256,21 @@ func (x *Outlines) outputs(t *demand.Task, target string, at source.Range) (cty.
 func (x *Outlines) unit(ctx context.Context, u *discovery.Unit) *UnitOutline {
 	out := &UnitOutline{x: x, u: u}
 	c := x.outliner(ctx, u)
+	c.traced = &traced{all: map[string]tracedBlock{}}
+	now := x.same(ctx, u)
+	if now != nil {
+		c.now = now.traced
+	}
 	c.blocks()
+	out.traced = c.traced
+	shared := now != nil && now.traced.module != nil && now.x.o.UnitFilesOnly
+	if shared {
+		x.e.dirs.Adopt(u.ID, now.traced.module)
+	}
 	m := x.e.dirs.Module(x.e.static.Task(ctx), u.In(x.e.static))
+	if c.traced.same("terraform", "remote_state", "generate", "settings") {
+		c.traced.module = m
+	}
 	if m.Root == nil {
 		d := c.unknown("module", "the module is not on this machine")
 		c.out = append(c.out, d)
@@ -238,13 +281,35 @@ func (x *Outlines) unit(ctx context.Context, u *discovery.Unit) *UnitOutline {
 		c.out = append(c.out, &outline.Object{Kind: outline.Unit, Addr: "module", At: c.at(nil), Parts: []outline.Part{{Path: " content", Print: c.p.Text("module", "known"), Fixed: true, At: c.at(nil)}}})
 	}
 	out.Own = c.out
-	if m.Dir != nil && m.Root != nil {
+	switch {
+	case m.Dir == nil || m.Root == nil:
+	case shared && now.traced.alone:
+		c.alone = true
+	default:
 		var ds diag.List
 		out.given, ds = x.e.runner.Given(c.t, u, m.Dir, m.Root.Variables)
 		c.alone = len(out.given) == 0 && !ds.HasErrors()
 	}
+	c.traced.alone = c.alone && (m.Dir.Terraform == nil || len(m.Dir.Terraform.ExtraArguments) == 0)
 	out.Content, out.Sensitive = c.content(ctx, m)
 	return out
+}
+
+// same returns the outline of a unit in the other revision, with what is the same in both. It returns
+// nil if that is not known.
+func (x *Outlines) same(ctx context.Context, u *discovery.Unit) *UnitOutline {
+	if x.o.Twin == nil {
+		return nil
+	}
+	other, twin := x.o.Twin(u)
+	if twin == nil || twin.ID != u.ID || other.o.Before == nil || other.e.o.Changed == nil || x.e.o.Discovery.Overlay.Generated() || other.e.o.Discovery.Overlay.Generated() {
+		return nil
+	}
+	now, ds := other.Unit(ctx, twin)
+	if ds.HasErrors() || now.traced == nil {
+		return nil
+	}
+	return now
 }
 
 // outliner returns the collector of a unit's objects.
@@ -443,7 +508,51 @@ type unitOutliner struct {
 	p   *outliner.UnitPrinter
 	out []*outline.Object
 	// alone means that all values of the module's variables come from the unit.
-	alone bool
+	alone  bool
+	now    *traced // what is the same in the other revision; may be nil
+	traced *traced // of this unit
+	failed bool    // a block has errors, or its value depends on the text of files
+}
+
+// # Blocks that are the same in both revisions
+//
+// The outline of a unit in the new revision records which of its blocks are certainly the same in the
+// old revision; see unit.Env.Changed. The outline in the old revision takes them over. Positions in
+// them are those of the new revision, which is of no consequence: positions are only shown for what
+// differs.
+
+// A traced contains the blocks of a unit, by name.
+type traced struct {
+	all    map[string]tracedBlock
+	inputs map[string][]outline.Part // parts of the inputs that are the same if the set of inputs is
+	module *workcopy.Module          // nil if its files may be others
+	alone  bool                      // variables have no values from files, and there are no extra arguments
+}
+
+// A tracedBlock contains the objects of a block. same means that they are the same in the old revision.
+type tracedBlock struct {
+	objects []*outline.Object
+	same    bool
+}
+
+func (x *traced) same(names ...string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return !x.all[name].same })
+}
+
+// block adds the objects of a block, with add. The unit of add must be used for the values.
+func (c *unitOutliner) block(name string, add func(in *unit.Unit)) {
+	if c.now != nil {
+		if b := c.now.all[name]; b.same {
+			c.out = append(c.out, b.objects...)
+			c.traced.all[name] = b
+			return
+		}
+	}
+	in, tracking := c.in.Tracked()
+	from := len(c.out)
+	c.failed = false
+	add(in)
+	c.traced.all[name] = tracedBlock{slices.Clone(c.out[from:]), tracking.Same() && !c.failed}
 }
 
 // outputsOf returns the outputs of a unit as its readers see them.
@@ -504,6 +613,7 @@ func (c *unitOutliner) at(r *source.Range) source.Range {
 
 // files returns the fingerprint of all files that the unit reads.
 func (c *unitOutliner) files() outline.Print {
+	c.failed = true
 	all, _ := c.in.Files(c.t)
 	text := ""
 	for _, path := range append([]string{c.u.Path}, slices.Sorted(slices.Values(all))...) {
@@ -515,6 +625,7 @@ func (c *unitOutliner) files() outline.Print {
 
 // add adds an object with the parts of a block. If the block has errors, its value is unknown.
 func (c *unitOutliner) add(name string, at *source.Range, ds diag.List, parts func(o *outline.Object)) {
+	c.failed = c.failed || len(ds) > 0
 	if errs := ds.Errors(); len(errs) > 0 {
 		o := c.unknown(name, "it cannot be evaluated: "+errs[0].Summary)
 		c.out = append(c.out, o)
@@ -547,40 +658,118 @@ func (c *unitOutliner) fixed(o *outline.Object, name string, at *source.Range, d
 
 // blocks adds the objects of the unit.
 func (c *unitOutliner) blocks() {
-	settings, ds := c.in.Inputs(c.t, nil)
+	c.block("inputs", c.inputs)
+	c.block("terraform", func(in *unit.Unit) {
+		tf, ds := in.Terraform(c.t)
+		c.add("terraform", nil, ds, func(o *outline.Object) {
+			if tf != nil {
+				c.terraform(o, tf)
+			}
+		})
+	})
+	c.block("remote_state", func(in *unit.Unit) {
+		rs, ds := in.RemoteState(c.t)
+		c.add("remote_state", nil, ds, func(o *outline.Object) {
+			if rs != nil {
+				c.remoteState(o, rs)
+			}
+		})
+	})
+	c.block("generate", c.generate)
+	c.block("dependencies", func(in *unit.Unit) {
+		edges, ds := in.Dependencies(c.t, nil)
+		c.add("dependencies", nil, ds, func(o *outline.Object) {
+			seen := map[string]bool{}
+			for _, d := range edges {
+				if name := c.x.e.Found.Name(d.ID); !seen[name] {
+					seen[name] = true
+					c.fixed(o, name, d.At, "dependency")
+				}
+			}
+		})
+	})
+	c.block("exclude", func(in *unit.Unit) {
+		ex, ds := in.Exclude(c.t)
+		c.add("exclude", nil, ds, func(o *outline.Object) {
+			if ex != nil {
+				n := *ex
+				n.At = nil
+				o.At = c.at(ex.At)
+				c.fixed(o, "block", ex.At, n)
+			}
+		})
+	})
+	c.block("errors", func(in *unit.Unit) {
+		errs, ds := in.Errors(c.t)
+		c.add("errors", nil, ds, func(o *outline.Object) {
+			if errs == nil {
+				return
+			}
+			o.At = c.at(errs.At)
+			c.fixed(o, "retry", errs.At, errs.Retry)
+			for _, i := range errs.Ignore {
+				i.Signals = cty.NilVal
+				c.fixed(o, "ignore."+i.Name, errs.At, []any{i.Name, i.IgnorableErrors, i.Message})
+			}
+		})
+	})
+	c.block("settings", c.settings)
+}
+
+// inputs adds the inputs. Those that are the same in the other revision are taken from there if the set
+// of inputs is the same, too.
+func (c *unitOutliner) inputs(in *unit.Unit) {
+	in, tracking := in.Tracked()
+	same := map[string][]outline.Part{}
+	var wanted func(name string) bool
+	if c.now != nil && c.now.inputs != nil {
+		same = c.now.inputs
+		wanted = func(name string) bool { _, ok := same[name]; return !ok }
+	}
+	settings, ds := in.Inputs(c.t, wanted)
+	all := true
 	c.add("inputs", nil, ds, func(o *outline.Object) {
+		for _, parts := range same {
+			o.Parts = append(o.Parts, parts...)
+		}
 		for _, s := range settings {
 			if s.Name == "" {
 				o.Parts = append(o.Parts, outline.Part{Path: " names", Print: c.files(), Unknown: true, Fixed: true, At: c.at(s.At)})
 				continue
 			}
+			from := len(o.Parts)
 			o.Parts = c.p.Split(o.Parts, hcl.Traversal{hcl.TraverseRoot{Name: "inputs"}, hcl.TraverseAttr{Name: s.Name}}, s.Value, "."+s.Name, c.at(s.At))
-		}
-	})
-	tf, ds := c.in.Terraform(c.t)
-	c.add("terraform", nil, ds, func(o *outline.Object) {
-		if tf != nil {
-			c.terraform(o, tf)
-		}
-	})
-	rs, ds := c.in.RemoteState(c.t)
-	c.add("remote_state", nil, ds, func(o *outline.Object) {
-		if rs == nil {
-			return
-		}
-		o.At = c.at(rs.At)
-		c.fixed(o, "backend", rs.At, []any{rs.Backend, rs.Generate, rs.DisableInit, rs.DisableDependencyOptimization})
-		for name, v := range map[string]cty.Value{"config": rs.Config, "encryption": rs.Encryption} {
-			if v != cty.NilVal {
-				from := len(o.Parts)
-				o.Parts = c.p.Split(o.Parts, hcl.Traversal{hcl.TraverseRoot{Name: "remote_state"}, hcl.TraverseAttr{Name: name}}, v, "."+name, c.at(rs.At))
-				for i := from; i < len(o.Parts); i++ {
-					o.Parts[i].Secret = true
-				}
+			if wanted == nil && s.Same {
+				same[s.Name] = slices.Clone(o.Parts[from:])
+			} else {
+				all = false
 			}
 		}
 	})
-	all, ds := c.in.Generate(c.t)
+	if tracking.Same() && !c.failed {
+		c.traced.inputs = same
+	}
+	c.failed = c.failed || !all || !tracking.Same()
+}
+
+// remoteState adds the parts of the remote_state block.
+func (c *unitOutliner) remoteState(o *outline.Object, rs *unit.RemoteState) {
+	o.At = c.at(rs.At)
+	c.fixed(o, "backend", rs.At, []any{rs.Backend, rs.Generate, rs.DisableInit, rs.DisableDependencyOptimization})
+	for name, v := range map[string]cty.Value{"config": rs.Config, "encryption": rs.Encryption} {
+		if v != cty.NilVal {
+			from := len(o.Parts)
+			o.Parts = c.p.Split(o.Parts, hcl.Traversal{hcl.TraverseRoot{Name: "remote_state"}, hcl.TraverseAttr{Name: name}}, v, "."+name, c.at(rs.At))
+			for i := from; i < len(o.Parts); i++ {
+				o.Parts[i].Secret = true
+			}
+		}
+	}
+}
+
+// generate adds the generate blocks.
+func (c *unitOutliner) generate(in *unit.Unit) {
+	all, ds := in.Generate(c.t)
 	c.add("generate", nil, ds, func(*outline.Object) {})
 	for _, g := range all {
 		c.add("generate."+g.Name, g.At, nil, func(o *outline.Object) {
@@ -592,37 +781,11 @@ func (c *unitOutliner) blocks() {
 			}
 		})
 	}
-	edges, ds := c.in.Dependencies(c.t, nil)
-	c.add("dependencies", nil, ds, func(o *outline.Object) {
-		seen := map[string]bool{}
-		for _, d := range edges {
-			if name := c.x.e.Found.Name(d.ID); !seen[name] {
-				seen[name] = true
-				c.fixed(o, name, d.At, "dependency")
-			}
-		}
-	})
-	ex, ds := c.in.Exclude(c.t)
-	c.add("exclude", nil, ds, func(o *outline.Object) {
-		if ex != nil {
-			n := *ex
-			n.At = nil
-			o.At = c.at(ex.At)
-			c.fixed(o, "block", ex.At, n)
-		}
-	})
-	errs, ds := c.in.Errors(c.t)
-	c.add("errors", nil, ds, func(o *outline.Object) {
-		if errs != nil {
-			o.At = c.at(errs.At)
-			c.fixed(o, "retry", errs.At, errs.Retry)
-			for _, i := range errs.Ignore {
-				i.Signals = cty.NilVal
-				c.fixed(o, "ignore."+i.Name, errs.At, []any{i.Name, i.IgnorableErrors, i.Message})
-			}
-		}
-	})
-	sc, ds := c.in.Scalars(c.t)
+}
+
+// settings adds the arguments that are not in a block.
+func (c *unitOutliner) settings(in *unit.Unit) {
+	sc, ds := in.Scalars(c.t)
 	c.add("settings", nil, ds, func(o *outline.Object) {
 		for name, s := range map[string]*unit.Setting{
 			"download_dir": sc.DownloadDir, "prevent_destroy": sc.PreventDestroy, "iam_role": sc.IAMRole, "terraform_binary": sc.TerraformBinary,

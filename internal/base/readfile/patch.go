@@ -3,6 +3,7 @@ package readfile
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,6 +52,49 @@ func NewPatch(root string) *Patch {
 		p.real = real
 	}
 	return p
+}
+
+// Modified returns the paths of the regular files whose content may differ between two trees on the same
+// disk, and a function that returns the path among them, if any, from which a file is read. ok is false
+// if the trees also differ in anything else, such as the set of files. Either may be nil.
+func Modified(a, b *Patch) (paths []string, resolve func(path string) string, ok bool) {
+	all := map[string]bool{}
+	links := map[string]bool{}
+	var linked *Patch // one that resolves links as both do
+	for _, p := range []*Patch{a, b} {
+		if p == nil {
+			continue
+		}
+		linked = p
+		for path := range p.files {
+			all[path] = true
+		}
+		for path := range p.links {
+			links[path] = true
+		}
+	}
+	for path := range links {
+		was, err := a.Readlink(path)
+		is, also := b.Readlink(path)
+		if err != nil || also != nil || was != is {
+			return nil, nil, false
+		}
+	}
+	for path := range all {
+		for _, p := range []*Patch{a, b} {
+			if info, err := p.Lstat(path); err != nil || !info.Mode().IsRegular() {
+				return nil, nil, false
+			}
+		}
+	}
+	resolve = func(path string) string {
+		if linked == nil {
+			return path
+		}
+		at, _, _ := linked.resolve(path, true)
+		return at
+	}
+	return slices.Sorted(maps.Keys(all)), resolve, maps.Equal(a.hides(), b.hides())
 }
 
 // Hide makes a file or a directory, with everything on disk below it, absent.
@@ -359,7 +403,7 @@ func (p *Patch) WalkDir(root string, visit fs.WalkDirFunc) error {
 	}
 	info, err := p.Lstat(root)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && p.hides(root):
+	case errors.Is(err, fs.ErrNotExist) && p.absent(root):
 		return nil
 	case err != nil:
 		err = visit(root, nil, err)
@@ -399,8 +443,16 @@ func (p *Patch) walk(path string, d fs.DirEntry, visit fs.WalkDirFunc) error {
 	return nil
 }
 
-// hides reports whether a path is absent because of the patch.
-func (p *Patch) hides(path string) bool {
+// hides returns the paths that do not exist.
+func (p *Patch) hides() map[string]bool {
+	if p == nil {
+		return nil
+	}
+	return p.hidden
+}
+
+// absent reports whether a path is absent because of the patch.
+func (p *Patch) absent(path string) bool {
 	at, in, err := p.resolve(path, true)
 	return err == nil && in && !p.onDisk(at) && p.files[at] == nil && p.entries[at] == nil
 }

@@ -2,7 +2,9 @@ package units
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -20,6 +22,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/revision"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
 	"github.com/terrace-iac/terrace/unit/syntax"
 )
 
@@ -51,6 +54,9 @@ func CompareRevisions(ctx context.Context, c *command.Call, o estate.Options, pa
 	base := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Base.Rename, Show: ShownIn(c.Dir, pair.Base)}}, dir: pair.Base.Dir, overlay: &stacks.Overlay{}, name: pair.Base.Name, files: pair.Base.Files}
 	head := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Head.Rename, Show: ShownIn(c.Dir, pair.Head)}}, dir: pair.Head.Dir, overlay: &stacks.Overlay{}, name: pair.Head.Name, files: pair.Head.Files}
 	head.r.Schemas = KeptSchemas(c, pair.Head.Rename)
+	if paths, resolve, ok := readfile.Modified(pair.Base.Patch, pair.Head.Patch); ok && base.dir == head.dir {
+		head.changes(paths, resolve, &base, o.Host)
+	}
 	return compare(ctx, c, o, base, head)
 }
 
@@ -77,6 +83,10 @@ func CompareFiles(ctx context.Context, c *command.Call, o estate.Options, dir st
 	for path, text := range texts {
 		head.overlay.Replace(path, text)
 	}
+	files := o.Host.Files()
+	if paths := slices.Sorted(maps.Keys(texts)); !slices.ContainsFunc(paths, func(path string) bool { _, err := files.Stat(path); return err != nil }) {
+		head.changes(paths, filepath.Clean, &base, o.Host)
+	}
 	return compare(ctx, c, o, base, head)
 }
 
@@ -87,6 +97,29 @@ type compared struct {
 	overlay *stacks.Overlay
 	name    string                              // of the revision; "" for files without one
 	files   func(*readfile.Kept) *readfile.Kept // returns the reader of the files; may be nil
+	changed func(path string) ([]byte, bool)    // estate.Options.Changed
+}
+
+// changes records the files whose contents differ from those of another side. Nothing else differs.
+// resolve returns the path in paths of a file that is read.
+func (x *compared) changes(paths []string, resolve func(path string) string, from *compared, h estate.Host) {
+	h = from.host(h)
+	files := h.Files()
+	texts := map[string][]byte{}
+	x.r.UnitFilesOnly = true
+	for _, path := range paths {
+		text, err := files.Whole(path)
+		if err != nil {
+			return
+		}
+		texts[path] = text
+		name := filepath.Base(path)
+		x.r.UnitFilesOnly = x.r.UnitFilesOnly && (unit.OrdinaryName(name) && filepath.Ext(name) == ".hcl")
+	}
+	x.changed = func(path string) ([]byte, bool) {
+		text, ok := texts[resolve(path)]
+		return text, ok
+	}
 }
 
 // host returns the host of this side.
@@ -109,7 +142,7 @@ func compare(ctx context.Context, c *command.Call, o estate.Options, both ...com
 		eo := o
 		eo.Discovery.Root, eo.Discovery.Overlay = both[i].dir, both[i].overlay
 		eo.Discovery.Whole, eo.Checking = true, true
-		eo.Host = both[i].host(o.Host)
+		eo.Host, eo.Changed = both[i].host(o.Host), both[i].changed
 		e, ds := open(ctx, c, eo)
 		both[i].r.Estate = e
 		return ds

@@ -36,6 +36,12 @@ func Estates(ctx context.Context, base, head Revision) ([]*Unit, diag.List) {
 		}
 		return nil, nil
 	}
+	head.Before = func(u *discovery.Unit) (*estate.Outlines, *discovery.Unit) {
+		if p := c.of[u]; p != nil && p.base != nil {
+			return c.before, p.base
+		}
+		return nil, nil
+	}
 	c.before, c.after = base.Estate.Outlines(base.OutlineOptions), head.Estate.Outlines(head.OutlineOptions)
 	results := parallel.Map(len(pairs), 0, func(i int) result { return c.result(pairs[i]) })
 	var out []*Unit

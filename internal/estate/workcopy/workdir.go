@@ -76,6 +76,11 @@ func (m *Maker) OnDisk(dir string) string { return m.s.OnDisk(dir) }
 // Forget discards the module of a unit, which Module computes again on demand.
 func (m *Maker) Forget(id string) { m.overlay.Forget(id) }
 
+// Adopt makes Module return a module of another Maker for a unit, unless it has computed the module already.
+func (m *Maker) Adopt(id string, out *Module) {
+	m.overlay.Pure(id, func() *Module { return out })
+}
+
 // Disk returns the reader of the files; see Settings.Read.
 func (m *Maker) Disk() *readfile.Kept { return m.s.Read }
 

@@ -46,6 +46,16 @@ func (u *Overlay) Replace(path string, text []byte) {
 	u.files[filepath.Clean(path)] = text
 }
 
+// Generated reports whether the overlay contains generated units or stacks.
+func (u *Overlay) Generated() bool {
+	if u == nil {
+		return false
+	}
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	return len(u.dirs) > 0
+}
+
 // Locate returns the path on disk of a file or directory. For a path in a generated directory it
 // is the path in the source.
 func (u *Overlay) Locate(path string) string {
