@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"slices"
 	"strconv"
 	"strings"
@@ -113,25 +114,11 @@ func (s *Setting) constBool() (*bool, diag.List) {
 
 // validName checks that a name is a valid identifier.
 func validName(name string, at source.Range, what string) diag.List {
-	if plainName(name) || hclsyntax.ValidIdentifier(name) {
+	if value.IsIdentifier(name) {
 		return nil
 	}
 	return errorAt(diag.CodeConfigInvalidName, at, "Invalid "+what+" name",
 		"A name must start with a letter or underscore and may contain only letters, digits, underscores, and dashes; %q does not.", name)
-}
-
-// plainName is a fast path for common identifiers.
-func plainName(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' && len(s) > 1:
-		case i > 0 && ('0' <= c && c <= '9' || c == '-'):
-		default:
-			return false
-		}
-	}
-	return s != ""
 }
 
 // native converts a JSON expression to the native expression in its text, for arguments that

@@ -2,9 +2,9 @@ package unit
 
 import (
 	"bytes"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"slices"
 
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 	"github.com/zclconf/go-cty/cty"
@@ -50,7 +50,7 @@ func (t *configText) value(v cty.Value) {
 		}
 		for it := v.ElementIterator(); it.Next(); {
 			k, in := it.Element()
-			if name := k.AsString(); hclsyntax.ValidIdentifier(name) {
+			if name := k.AsString(); value.IsIdentifier(name) {
 				t.b.WriteString(name)
 			} else {
 				t.string(name)

@@ -2,9 +2,9 @@ package unit
 
 import (
 	"cmp"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"slices"
 
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit/syntax"
@@ -103,7 +103,7 @@ func (w *overrides) replaced(c *evaluator, lower, upper node, path string) {
 
 // pathStep returns a step of a path as text.
 func pathStep(name string) string {
-	if hclsyntax.ValidIdentifier(name) {
+	if value.IsIdentifier(name) {
 		return "." + name
 	}
 	return "[" + syntax.Quote(name) + "]"

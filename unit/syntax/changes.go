@@ -112,4 +112,3 @@ func text(src []byte, s span) string {
 	}
 	return string(src[s.start:s.end])
 }
-

@@ -2,8 +2,8 @@ package inputs
 
 import (
 	"fmt"
+	"github.com/terrace-iac/terrace/internal/base/value"
 
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/unit"
@@ -75,7 +75,7 @@ func originsOfParts(t *demand.Task, u *unit.Unit, name string, whole *explanatio
 
 // stepText returns a step of a path in the form of an expression.
 func stepText(name string) string {
-	if hclsyntax.ValidIdentifier(name) {
+	if value.IsIdentifier(name) {
 		return "." + name
 	}
 	return fmt.Sprintf("[%q]", name)

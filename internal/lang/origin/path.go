@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/zclconf/go-cty/cty"
@@ -73,7 +72,7 @@ func pathText(path []step) string {
 	var b strings.Builder
 	for _, s := range path {
 		switch {
-		case s.key.Type() == cty.String && !s.brackets && hclsyntax.ValidIdentifier(s.key.AsString()):
+		case s.key.Type() == cty.String && !s.brackets && value.IsIdentifier(s.key.AsString()):
 			b.WriteString("." + s.key.AsString())
 		case s.key.Type() == cty.String:
 			b.WriteString("[" + addr.Quote(s.key.AsString()) + "]")

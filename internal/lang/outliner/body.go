@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
@@ -95,12 +94,12 @@ func (p *printer) split(out []outline.Part, f *frame, x hcl.Expression, v cty.Va
 	if v.IsWhollyKnown() {
 		return append(out, outline.Part{Path: path, Print: p.value(v), At: x.Range()})
 	}
-	print := p.expr(f, x, keys)
+	print := p.definition(f, x, keys) // and not expr, which would compute v again
 	return append(out, outline.Part{Path: path, Print: print, Unknown: !p.exact, At: x.Range()})
 }
 
 func keyPath(name string) string {
-	if hclsyntax.ValidIdentifier(name) {
+	if value.IsIdentifier(name) {
 		return "." + name
 	}
 	return "[" + value.Quote(name) + "]"

@@ -2,6 +2,7 @@ package outliner
 
 import (
 	"cmp"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"maps"
 	"slices"
 	"strings"
@@ -157,8 +158,13 @@ func (p *printer) value(v cty.Value) outline.Print {
 func (p *printer) expr(f *frame, x hcl.Expression, path []step) outline.Print {
 	v, ds := p.eval(f, x)
 	if !ds.HasErrors() {
-		if v, ok := part(v, path); ok && v.IsWhollyKnown() {
-			return p.value(v)
+		if v, ok := part(v, path); ok {
+			if v.IsWhollyKnown() {
+				return p.value(v)
+			}
+			if ids := outputsOf(f, x, v); len(ids) > 0 {
+				return p.unitOutputs(ids)
+			}
 		}
 	}
 	return p.definition(f, x, path)
@@ -493,6 +499,16 @@ func (p *printer) output(m *eval.Module, name string, path []step) outline.Print
 	return p.made(typeDigest(o.Type, o.Defaults).print(given))
 }
 
+// unknownOutput is output for a part that is unknown.
+func (p *printer) unknownOutput(m *eval.Module, name string, path []step) outline.Print {
+	o := m.Node.Config.Outputs[name]
+	if o == nil || o.Value == nil || o.Settings["type"] != nil {
+		return p.output(m, name, path)
+	}
+	p.o.Shared.add(o.Value.Expr)
+	return p.definition(moduleFrame(m), o.Value.Expr, path)
+}
+
 // typeDigest returns the digest of a type constraint.
 func typeDigest(ty cty.Type, defaults *typeexpr.Defaults) *digest {
 	d := newDigest("type").text(ty.GoString())
@@ -616,15 +632,33 @@ func (p *printer) inUnit(f *frame, x hcl.Expression, path []step) outline.Print 
 	v, ds := p.eval(f, x)
 	if !ds.HasErrors() {
 		if v, ok := part(v, path[min(len(path), refLength(x)):]); ok {
-			if marks := Identities(v); len(marks) > 0 {
-				for _, m := range marks {
-					p.because(m.Name + " is known after apply")
-				}
-				return p.made(outputsOfUnits(marks))
+			if ids := Identities(v); len(ids) > 0 {
+				return p.unitOutputs(ids)
 			}
 		}
 	}
 	return p.unresolved(path)
+}
+
+// outputsOf returns the identities in an unknown value of a unit file, if the expression is a reference to
+// outputs of a dependency without mock outputs.
+func outputsOf(f *frame, x hcl.Expression, v cty.Value) []Identity {
+	ref, ok := unwrap(x).(*hclsyntax.ScopeTraversalExpr)
+	if f.unit == nil || !ok || len(ref.Traversal) < 3 || ref.Traversal.RootName() != "dependency" {
+		return nil
+	}
+	if of, ok := ref.Traversal[2].(hcl.TraverseAttr); !ok || of.Name != "outputs" {
+		return nil
+	}
+	return Identities(v)
+}
+
+// unitOutputs returns the fingerprint of a value that consists of outputs of units.
+func (p *printer) unitOutputs(ids []Identity) outline.Print {
+	for _, id := range ids {
+		p.because(id.Name + " is known after apply")
+	}
+	return p.made(outputsOfUnits(ids))
 }
 
 // outputsOfUnits returns the digest of a value that consists of outputs.
@@ -755,7 +789,7 @@ func traversal(path []step) hcl.Traversal {
 		switch {
 		case i == 0:
 			out = append(out, hcl.TraverseRoot{Name: keyText(s)})
-		case s.Type() == cty.String && hclsyntax.ValidIdentifier(s.AsString()):
+		case s.Type() == cty.String && value.IsIdentifier(s.AsString()):
 			out = append(out, hcl.TraverseAttr{Name: s.AsString()})
 		default:
 			out = append(out, hcl.TraverseIndex{Key: s})

@@ -158,7 +158,7 @@ func (x *Evaluation) Output(name, unit, id string) cty.Value {
 			}
 		}
 		in := of
-		in.Print = p.output(x.evaluator.Root, name, keys)
+		in.Print = p.unknownOutput(x.evaluator.Root, name, keys)
 		return v.Mark(in), nil
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/outline"
@@ -15,12 +16,17 @@ import (
 
 // digest computes a Print. Its parts are written with their lengths, so that no two sequences of
 // parts have the same bytes.
+// It must not be used after sum.
 type digest struct{ b []byte }
 
 func newDigest(kind string) *digest {
-	d := &digest{make([]byte, 0, 128)}
+	d := digests.Get().(*digest)
+	d.b = d.b[:0]
 	return d.text(kind)
 }
+
+// digests contains digests that are not in use.
+var digests = sync.Pool{New: func() any { return &digest{make([]byte, 0, 128)} }}
 
 func (d *digest) text(s string) *digest {
 	d.b = binary.AppendUvarint(d.b, uint64(len(s)))
@@ -41,6 +47,7 @@ func (d *digest) number(n int) *digest {
 func (d *digest) sum() (p outline.Print) {
 	full := sha256.Sum256(d.b)
 	copy(p[:], full[:])
+	digests.Put(d)
 	return p
 }
 

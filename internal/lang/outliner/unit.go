@@ -56,18 +56,25 @@ func (x *UnitPrinter) split(out []outline.Part, address []step, v cty.Value, pat
 		return out
 	}
 	x.p.why = nil
-	print, exact := x.Value(v), v.IsWhollyKnown()
-	if !exact {
-		if way, ok, ds := x.unit.Part(traversal(address)); ok && !ds.HasErrors() && way.Next != nil {
-			if next, ok := steps(way.Next.Path); ok {
-				print = x.p.expr(&frame{unit: way.Next.In}, way.Next.Expr, next)
-				exact = x.p.exact
-			}
+	if v.IsWhollyKnown() {
+		return append(out, outline.Part{Path: path, Print: x.p.value(v), At: at})
+	}
+	ids := Identities(v)
+	var print outline.Print
+	exact, found := false, false
+	if way, ok, ds := x.unit.Part(traversal(address)); ok && !ds.HasErrors() && way.Next != nil {
+		if next, ok := steps(way.Next.Path); ok {
+			print = x.p.expr(&frame{unit: way.Next.In}, way.Next.Expr, next)
+			exact, found = x.p.exact, true
 		}
 	}
-	part := outline.Part{Path: path, Print: print, Unknown: !exact, Why: x.why(v, exact), At: at}
+	if !found {
+		print = x.unknown(v, ids)
+	}
+	part := outline.Part{Path: path, Print: print, Unknown: !exact, At: at}
 	if !exact {
-		if ids := Identities(v); len(ids) == 1 && ids[0].Of.Name != "" && print == outputsOfUnits(ids).sum() {
+		part.Why = x.why(ids)
+		if len(ids) == 1 && ids[0].Of.Name != "" && print == outputsOfUnits(ids).sum() {
 			part.Output, part.OutputOf = ids[0].Of.Name, ids[0].Of.Unit
 		}
 	}
@@ -75,12 +82,9 @@ func (x *UnitPrinter) split(out []outline.Part, address []step, v cty.Value, pat
 }
 
 // why returns the outputs and functions that make a value unknown.
-func (x *UnitPrinter) why(v cty.Value, known bool) []string {
-	if known {
-		return nil
-	}
+func (x *UnitPrinter) why(ids []Identity) []string {
 	out := x.p.reasons()
-	for _, id := range Identities(v) {
+	for _, id := range ids {
 		out = append(out, id.Name+" is known after apply")
 	}
 	slices.Sort(out)
@@ -93,8 +97,13 @@ func (x *UnitPrinter) Value(v cty.Value) outline.Print {
 	if v.IsWhollyKnown() {
 		return x.p.value(v)
 	}
+	return x.unknown(v, Identities(v))
+}
+
+// unknown returns the fingerprint of a value that contains outputs with the given identities.
+func (x *UnitPrinter) unknown(v cty.Value, ids []Identity) outline.Print {
 	d := newDigest("with outputs").print(ofValue(v, x.p.o.Rename))
-	for _, id := range Identities(v) {
+	for _, id := range ids {
 		d.print(id.Print)
 	}
 	return d.sum()

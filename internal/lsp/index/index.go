@@ -9,6 +9,7 @@ package index
 import (
 	"cmp"
 	"fmt"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"os"
 	"path/filepath"
 	"slices"
@@ -134,7 +135,7 @@ func (a *Argument) Address() string {
 
 // step returns the text of a step to a key.
 func step(key string) string {
-	if hclsyntax.ValidIdentifier(key) {
+	if value.IsIdentifier(key) {
 		return "." + key
 	}
 	return "[" + quote(key) + "]"
