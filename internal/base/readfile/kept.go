@@ -25,6 +25,7 @@ type Kept struct {
 	// read from disk. nil means none.
 	patch *Patch
 	disk  *Kept
+	fixed *snapshot // of the files on disk; nil: they may change
 
 	mu    sync.Mutex
 	files map[string]*keptFile
@@ -60,14 +61,18 @@ func (k *Kept) tree() *Patch {
 }
 
 // Stat is like os.Stat. It does not know replaced files. k may be nil.
-func (k *Kept) Stat(path string) (fs.FileInfo, error) { return k.tree().Stat(path) }
+func (k *Kept) Stat(path string) (fs.FileInfo, error) {
+	return k.tree().stat(k.snapshot(), "stat", path, true)
+}
 
 // ReadDir is like os.ReadDir. It does not know replaced files. k may be nil.
-func (k *Kept) ReadDir(path string) ([]fs.DirEntry, error) { return k.tree().ReadDir(path) }
+func (k *Kept) ReadDir(path string) ([]fs.DirEntry, error) {
+	return k.tree().readDir(k.snapshot(), path)
+}
 
 // WalkDir is like filepath.WalkDir. It does not know replaced files. k may be nil.
 func (k *Kept) WalkDir(root string, visit fs.WalkDirFunc) error {
-	return k.tree().WalkDir(root, visit)
+	return k.tree().walkDir(k.snapshot(), root, visit)
 }
 
 // EvalSymlinks is like filepath.EvalSymlinks. k may be nil.
@@ -80,7 +85,20 @@ func (k *Kept) Readlink(path string) (string, error) { return k.tree().Readlink(
 func (k *Kept) Fixed() bool { return k.tree() != nil }
 
 // Whole is like the function Whole, with this cache.
-func (k *Kept) Whole(path string) ([]byte, error) { return k.read(path, Whole) }
+func (k *Kept) Whole(path string) ([]byte, error) {
+	s := k.snapshot()
+	if s == nil {
+		return k.read(path, Whole)
+	}
+	if text, ok := k.Replacement(path); ok {
+		return text, nil
+	}
+	text, at, ok, err := k.tree().Content(path)
+	if ok {
+		return text, err
+	}
+	return s.whole(at)
+}
 
 // Given is like the function Given, with this cache.
 func (k *Kept) Given(path string) ([]byte, error) { return k.read(path, Given) }

@@ -278,12 +278,12 @@ func (p *Patch) Content(path string) (text []byte, disk string, ok bool, err err
 }
 
 // Stat is like os.Stat.
-func (p *Patch) Stat(path string) (fs.FileInfo, error) { return p.stat("stat", path, true) }
+func (p *Patch) Stat(path string) (fs.FileInfo, error) { return p.stat(nil, "stat", path, true) }
 
 // Lstat is like os.Lstat.
-func (p *Patch) Lstat(path string) (fs.FileInfo, error) { return p.stat("lstat", path, false) }
+func (p *Patch) Lstat(path string) (fs.FileInfo, error) { return p.stat(nil, "lstat", path, false) }
 
-func (p *Patch) stat(op, path string, last bool) (fs.FileInfo, error) {
+func (p *Patch) stat(on *snapshot, op, path string, last bool) (fs.FileInfo, error) {
 	if p != nil && !last {
 		if at, in, err := p.resolve(path, false); err == nil && in && p.links[at] != "" {
 			return &patchedInfo{path: at, mode: fs.ModeSymlink | 0o777, size: int64(len(p.links[at]))}, nil
@@ -300,9 +300,9 @@ func (p *Patch) stat(op, path string, last bool) (fs.FileInfo, error) {
 		at, _, _ := p.resolve(path, last)
 		return &patchedInfo{path: at, mode: fs.ModeDir | 0o755}, nil
 	case last:
-		return os.Stat(disk)
+		return on.stat(disk)
 	}
-	return os.Lstat(disk)
+	return on.lstat(disk)
 }
 
 // SameFile is like os.SameFile for results of Stat.
@@ -316,16 +316,18 @@ func SameFile(a, b fs.FileInfo) bool {
 }
 
 // ReadDir is like os.ReadDir.
-func (p *Patch) ReadDir(path string) ([]fs.DirEntry, error) {
+func (p *Patch) ReadDir(path string) ([]fs.DirEntry, error) { return p.readDir(nil, path) }
+
+func (p *Patch) readDir(on *snapshot, path string) ([]fs.DirEntry, error) {
 	if p == nil {
-		return os.ReadDir(path)
+		return on.readDir(path)
 	}
 	at, in, err := p.resolve(path, true)
 	if err != nil {
 		return nil, err
 	}
 	if !in {
-		return os.ReadDir(at)
+		return on.readDir(at)
 	}
 	disk, f, err := p.find("open", at, true)
 	switch {
@@ -336,7 +338,7 @@ func (p *Patch) ReadDir(path string) ([]fs.DirEntry, error) {
 	}
 	var out []fs.DirEntry
 	if disk != "" {
-		if out, err = os.ReadDir(disk); err != nil {
+		if out, err = on.readDir(disk); err != nil {
 			return nil, err
 		}
 	}
@@ -397,9 +399,11 @@ func (p *Patch) Readlink(path string) (string, error) {
 }
 
 // WalkDir is like filepath.WalkDir. A root that the patch hides has no files.
-func (p *Patch) WalkDir(root string, visit fs.WalkDirFunc) error {
+func (p *Patch) WalkDir(root string, visit fs.WalkDirFunc) error { return p.walkDir(nil, root, visit) }
+
+func (p *Patch) walkDir(on *snapshot, root string, visit fs.WalkDirFunc) error {
 	if p == nil {
-		return filepath.WalkDir(root, visit)
+		return on.walkDir(root, visit)
 	}
 	info, err := p.Lstat(root)
 	switch {
@@ -408,7 +412,7 @@ func (p *Patch) WalkDir(root string, visit fs.WalkDirFunc) error {
 	case err != nil:
 		err = visit(root, nil, err)
 	default:
-		err = p.walk(root, fs.FileInfoToDirEntry(info), visit)
+		err = walk(func(path string) ([]fs.DirEntry, error) { return p.readDir(on, path) }, root, fs.FileInfoToDirEntry(info), visit)
 	}
 	if errors.Is(err, fs.SkipDir) || errors.Is(err, fs.SkipAll) {
 		return nil
@@ -416,14 +420,15 @@ func (p *Patch) WalkDir(root string, visit fs.WalkDirFunc) error {
 	return err
 }
 
-func (p *Patch) walk(path string, d fs.DirEntry, visit fs.WalkDirFunc) error {
+// walk visits a file or a directory and everything below it.
+func walk(read func(path string) ([]fs.DirEntry, error), path string, d fs.DirEntry, visit fs.WalkDirFunc) error {
 	if err := visit(path, d, nil); err != nil || !d.IsDir() {
 		if errors.Is(err, fs.SkipDir) && d.IsDir() {
 			err = nil
 		}
 		return err
 	}
-	entries, err := p.ReadDir(path)
+	entries, err := read(path)
 	if err != nil {
 		if err = visit(path, d, err); err != nil {
 			if errors.Is(err, fs.SkipDir) {
@@ -433,7 +438,7 @@ func (p *Patch) walk(path string, d fs.DirEntry, visit fs.WalkDirFunc) error {
 		}
 	}
 	for _, en := range entries {
-		if err := p.walk(filepath.Join(path, en.Name()), en, visit); err != nil {
+		if err := walk(read, filepath.Join(path, en.Name()), en, visit); err != nil {
 			if errors.Is(err, fs.SkipDir) {
 				break
 			}

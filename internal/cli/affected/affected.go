@@ -144,7 +144,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 
 // leftHeap is the size of the heap, in bytes, below which no garbage is collected. A comparison
 // evaluates one unit after the other and keeps little of each.
-const leftHeap = 192 << 20
+const leftHeap = 128 << 20
 
 // blame adds the commits of the changed lines.
 func blame(ctx context.Context, c *command.Call, pair *revision.Pair, r *affected.Report) {

@@ -21,6 +21,13 @@ func overUnits(c *command.Call, o *options, r *revision.Revision) bool {
 	return units.IsUnit(&at, &o.units.Selection) || !config.IsConfigDir(r.Dir, config.Options{FS: at.Files})
 }
 
+// The comparison of two units makes much more garbage than it keeps. So the heap may grow by garbage times
+// what the units keep before it is collected, up to mostHeap bytes. leftHeap is the minimum.
+const (
+	garbage  = 3
+	mostHeap = 320 << 20
+)
+
 // compareEstates compares the units below the working directory in two revisions.
 func compareEstates(ctx context.Context, c *command.Call, o *options, pair *revision.Pair, r *affected.Report) diag.List {
 	eo, ds := units.LookOptions(c, &o.units, "plan", nil)
@@ -30,6 +37,9 @@ func compareEstates(ctx context.Context, c *command.Call, o *options, pair *revi
 	eo.Discovery.Generate = !o.units.NoStackGenerate
 	if !o.exec {
 		eo.Machine.Run = sys.SkipPrograms
+	}
+	if leave := c.System.LeaveHeap; leave != nil {
+		eo.Discovery.Expect = func(bytes int64) { leave(min(garbage*bytes, mostHeap)) }
 	}
 	all, set, more := units.CompareRevisions(ctx, c, eo, pair)
 	r.Units = all

@@ -137,6 +137,11 @@ func compare(ctx context.Context, c *command.Call, o estate.Options, both ...com
 		o.At = c.Now() // timestamp() has the same value in both revisions
 	}
 	o.Parses = &syntax.Parses{}
+	if both[0].dir == both[1].dir { // no program runs that could change files
+		d := *o.Host.Plugins.Directory
+		d.Files = d.Files.Snapshot()
+		o.Host.Plugins = o.Host.Plugins.In(&d)
+	}
 	c.Report.Units = true
 	found := parallel.Map(len(both), len(both), func(i int) diag.List { // at once, so that they share parsed files
 		eo := o

@@ -1,0 +1,135 @@
+package readfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// A snapshot caches what the system says about files, for a command during which nothing changes them. nil
+// caches nothing. Its methods may be called concurrently.
+type snapshot struct {
+	stats, lstats, dirs sync.Map // by path
+	files               sync.Map // *snapshotFile by path
+	size                atomic.Int64
+}
+
+type snapshotStat struct {
+	info fs.FileInfo
+	err  error
+}
+
+type snapshotDir struct {
+	entries []fs.DirEntry
+	err     error
+}
+
+type snapshotFile struct {
+	mu   sync.Mutex
+	done bool
+	text []byte
+	err  error
+}
+
+// Snapshot returns a Kept that asks the system once about each file and directory, for a command during
+// which nothing changes the files that it reads. k may be nil.
+func (k *Kept) Snapshot() *Kept {
+	n := &Kept{fixed: &snapshot{}}
+	if k != nil {
+		n.Replace = k.Replace
+	}
+	return n
+}
+
+// snapshot returns the snapshot of the files on disk, or nil. k may be nil.
+func (k *Kept) snapshot() *snapshot {
+	switch {
+	case k == nil:
+		return nil
+	case k.disk != nil:
+		return k.disk.fixed
+	}
+	return k.fixed
+}
+
+func (s *snapshot) stat(path string) (fs.FileInfo, error) {
+	if s == nil {
+		return os.Stat(path)
+	}
+	return cachedStat(&s.stats, path, os.Stat)
+}
+
+func (s *snapshot) lstat(path string) (fs.FileInfo, error) {
+	if s == nil {
+		return os.Lstat(path)
+	}
+	return cachedStat(&s.lstats, path, os.Lstat)
+}
+
+func cachedStat(cache *sync.Map, path string, ask func(string) (fs.FileInfo, error)) (fs.FileInfo, error) {
+	if x, ok := cache.Load(path); ok {
+		r := x.(snapshotStat)
+		return r.info, r.err
+	}
+	info, err := ask(path)
+	cache.Store(path, snapshotStat{info, err})
+	return info, err
+}
+
+func (s *snapshot) readDir(path string) ([]fs.DirEntry, error) {
+	if s == nil {
+		return os.ReadDir(path)
+	}
+	x, ok := s.dirs.Load(path)
+	if !ok {
+		entries, err := os.ReadDir(path)
+		x, _ = s.dirs.LoadOrStore(path, snapshotDir{entries, err})
+	}
+	r := x.(snapshotDir)
+	return slices.Clone(r.entries), r.err
+}
+
+// whole is like the function Whole.
+func (s *snapshot) whole(path string) ([]byte, error) {
+	path = filepath.Clean(path)
+	x, ok := s.files.Load(path)
+	if !ok {
+		x, _ = s.files.LoadOrStore(path, &snapshotFile{})
+	}
+	f := x.(*snapshotFile)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.done {
+		return f.text, f.err
+	}
+	text, err := Whole(path)
+	if n := int64(len(text)); s.size.Add(n) > mostKept {
+		s.size.Add(-n)
+		if info, fails := os.Stat(path); fails != nil || !stream(info) { // a stream cannot be read twice
+			return text, err
+		}
+	}
+	f.done, f.text, f.err = true, text, err
+	return text, err
+}
+
+// walkDir is like filepath.WalkDir.
+func (s *snapshot) walkDir(root string, visit fs.WalkDirFunc) error {
+	if s == nil {
+		return filepath.WalkDir(root, visit)
+	}
+	info, err := s.lstat(root)
+	if err != nil {
+		err = visit(root, nil, err)
+	} else {
+		err = walk(s.readDir, root, fs.FileInfoToDirEntry(info), visit)
+	}
+	if errors.Is(err, fs.SkipDir) || errors.Is(err, fs.SkipAll) {
+		return nil
+	}
+	return err
+}
