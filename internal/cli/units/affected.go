@@ -22,7 +22,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/revision"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
-	"github.com/terrace-iac/terrace/unit"
 	"github.com/terrace-iac/terrace/unit/syntax"
 )
 
@@ -55,7 +54,7 @@ func CompareRevisions(ctx context.Context, c *command.Call, o estate.Options, pa
 	head := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Head.Rename, Show: ShownIn(c.Dir, pair.Head)}}, dir: pair.Head.Dir, overlay: &stacks.Overlay{}, name: pair.Head.Name, files: pair.Head.Files}
 	head.r.Schemas = KeptSchemas(c, pair.Head.Rename)
 	if paths, resolve, ok := readfile.Modified(pair.Base.Patch, pair.Head.Patch); ok && base.dir == head.dir {
-		head.changes(paths, resolve, &base, o.Host)
+		head.since(paths, resolve, &base, o.Host)
 	}
 	return compare(ctx, c, o, base, head)
 }
@@ -85,7 +84,7 @@ func CompareFiles(ctx context.Context, c *command.Call, o estate.Options, dir st
 	}
 	files := o.Host.Files()
 	if paths := slices.Sorted(maps.Keys(texts)); !slices.ContainsFunc(paths, func(path string) bool { _, err := files.Stat(path); return err != nil }) {
-		head.changes(paths, filepath.Clean, &base, o.Host)
+		head.since(paths, filepath.Clean, &base, o.Host)
 	}
 	return compare(ctx, c, o, base, head)
 }
@@ -100,26 +99,10 @@ type compared struct {
 	changed func(path string) ([]byte, bool)    // estate.Options.Changed
 }
 
-// changes records the files whose contents differ from those of another side. Nothing else differs.
-// resolve returns the path in paths of a file that is read.
-func (x *compared) changes(paths []string, resolve func(path string) string, from *compared, h estate.Host) {
+// since records the files whose contents differ from those of another side; see affected.ChangesIn.
+func (x *compared) since(paths []string, resolve func(path string) string, from *compared, h estate.Host) {
 	h = from.host(h)
-	files := h.Files()
-	texts := map[string][]byte{}
-	x.r.UnitFilesOnly = true
-	for _, path := range paths {
-		text, err := files.Whole(path)
-		if err != nil {
-			return
-		}
-		texts[path] = text
-		name := filepath.Base(path)
-		x.r.UnitFilesOnly = x.r.UnitFilesOnly && (unit.OrdinaryName(name) && filepath.Ext(name) == ".hcl")
-	}
-	x.changed = func(path string) ([]byte, bool) {
-		text, ok := texts[resolve(path)]
-		return text, ok
-	}
+	x.changed, x.r.UnitFilesOnly = affected.ChangesIn(paths, resolve, h.Files())
 }
 
 // host returns the host of this side.

@@ -585,10 +585,11 @@ func plannedEstate(t *testing.T, s *estateSpec, dir string) map[string]*plannedU
 }
 
 // bruteRevision opens an estate for a comparison, with the schema of the provider if schemas is set. p
-// contains the differences of the revision from the files on disk.
-func bruteRevision(t *testing.T, dir, shown string, schemas bool, p *readfile.Patch) affected.Revision {
+// contains the differences of the revision from the files on disk, and since those of the base if the
+// revision is the head.
+func bruteRevision(t *testing.T, dir, shown string, schemas bool, p, since *readfile.Patch) affected.Revision {
 	t.Helper()
-	x := openPatched(t, dir, shown, p, unit.Machine{Now: now, Environ: sys.Env{"TEAM=x"}, Run: sys.SkipPrograms})
+	x := openPatched(t, dir, shown, p, since, unit.Machine{Now: now, Environ: sys.Env{"TEAM=x"}, Run: sys.SkipPrograms})
 	if schemas {
 		p := plantest.New()
 		s, _ := p.Schema(t.Context(), addr.Provider{})
@@ -617,7 +618,7 @@ func uncertain(all ...*estateSpec) map[string]bool {
 // empty state: none is missed, none is wrong, and only values with unknown parts may change.
 func TestBruteForceEstates(t *testing.T) {
 	t.Parallel()
-	var counts struct{ pairs, different, units, objects, inputs, may, quiet, planted, invalid, moved, replaced int }
+	var counts struct{ pairs, different, units, objects, inputs, may, quiet, planted, invalid, moved, replaced, contents int }
 	one := func(t *testing.T, seed int) {
 		r := rand.New(rand.NewPCG(uint64(seed), 11))
 		schemas := seed%3 > 0
@@ -636,11 +637,16 @@ func TestBruteForceEstates(t *testing.T) {
 		}
 		counts.pairs++
 		// The first estate is in a directory of its own, or is a difference of the second one.
-		base := bruteRevision(t, a, b, schemas, nil)
+		base, head := affected.Revision{}, affected.Revision{}
 		if seed%2 == 0 {
-			base = bruteRevision(t, b, b, schemas, patched(b, b, second.files(), first.files()))
+			p := patched(b, b, second.files(), first.files())
+			base, head = bruteRevision(t, b, b, schemas, p, nil), bruteRevision(t, b, b, schemas, nil, p)
+			if _, _, ok := readfile.Modified(p, nil); ok {
+				counts.contents++
+			}
+		} else {
+			base, head = bruteRevision(t, a, b, schemas, nil, nil), bruteRevision(t, b, b, schemas, nil, nil)
 		}
-		head := bruteRevision(t, b, b, schemas, nil)
 		all, ds := affected.Estates(t.Context(), base, head)
 		fail := func(format string, args ...any) {
 			var text strings.Builder
@@ -855,13 +861,18 @@ func describe(all []*affected.Unit) string {
 // openRevision opens an estate whose files are in dir.
 func openRevision(t *testing.T, dir, shown string, m unit.Machine) affected.Revision {
 	t.Helper()
-	return openPatched(t, dir, shown, nil, m)
+	return openPatched(t, dir, shown, nil, nil, m)
 }
 
-// openPatched is like openRevision for files that differ from those on disk.
-func openPatched(t *testing.T, dir, shown string, p *readfile.Patch, m unit.Machine) affected.Revision {
+// openPatched is like openRevision for files that differ from those on disk. since contains the differences
+// of the base if the revision is the head.
+func openPatched(t *testing.T, dir, shown string, p, since *readfile.Patch, m unit.Machine) affected.Revision {
 	t.Helper()
 	o := estateOptions(dir, m)
+	unitFilesOnly := false
+	if paths, resolve, ok := readfile.Modified(since, p); ok && since != nil {
+		o.Changed, unitFilesOnly = affected.ChangesIn(paths, resolve, (*readfile.Kept)(nil).Patched(since))
+	}
 	if p != nil {
 		o.Host.Plugins = &workdir.Plugins{Directory: &workdir.Directory{Dir: dir, Env: m.Environ, Files: (*readfile.Kept)(nil).Patched(p)}}
 	}
@@ -871,5 +882,5 @@ func openPatched(t *testing.T, dir, shown string, p *readfile.Patch, m unit.Mach
 		t.Error(ds.Errors()[0].Detail)
 	}
 	rename := func(text string) string { return strings.ReplaceAll(text, dir, shown) }
-	return affected.Revision{Estate: e, OutlineOptions: estate.OutlineOptions{Rename: rename, Show: func(file string) string { return strings.TrimPrefix(rename(file), shown+"/") }}}
+	return affected.Revision{Estate: e, OutlineOptions: estate.OutlineOptions{Rename: rename, UnitFilesOnly: unitFilesOnly, Show: func(file string) string { return strings.TrimPrefix(rename(file), shown+"/") }}}
 }

@@ -118,14 +118,22 @@ func replacing(t *testing.T, before, after string) (base, head affected.Revision
 		return base, head, false
 	}
 	parses, files := &syntax.Parses{}, &readfile.Kept{}
-	open := func(texts map[string]string) affected.Revision {
-		o := estateOptions(after, unit.Machine{Now: time.Now})
-		o.Parses, o.Discovery.Overlay = parses, &stacks.Overlay{}
+	patch := func(texts map[string]string) *readfile.Patch {
 		p := readfile.NewPatch(after)
 		for name, text := range texts {
 			if text != two[name] {
 				p.Put(filepath.Join(after, name), 0o644, func() ([]byte, error) { return []byte(text), nil })
 			}
+		}
+		return p
+	}
+	patches := []*readfile.Patch{patch(one), patch(two)}
+	open := func(i int) affected.Revision {
+		o := estateOptions(after, unit.Machine{Now: time.Now})
+		o.Parses, o.Discovery.Overlay = parses, &stacks.Overlay{}
+		p, unitFilesOnly := patches[i], false
+		if paths, resolve, ok := readfile.Modified(patches[0], p); ok && i == 1 {
+			o.Changed, unitFilesOnly = affected.ChangesIn(paths, resolve, files.Patched(patches[0]))
 		}
 		o.Host.Plugins = &workdir.Plugins{Directory: &workdir.Directory{Files: files.Patched(p)}}
 		e, ds := estate.Open(t.Context(), o)
@@ -134,9 +142,9 @@ func replacing(t *testing.T, before, after string) (base, head affected.Revision
 			t.Error(ds.Errors()[0].Detail)
 		}
 		show := func(file string) string { return strings.TrimPrefix(file, after+"/") }
-		return affected.Revision{Estate: e, OutlineOptions: estate.OutlineOptions{Show: show}}
+		return affected.Revision{Estate: e, OutlineOptions: estate.OutlineOptions{Show: show, UnitFilesOnly: unitFilesOnly}}
 	}
-	both := parallel.Map(2, 2, func(i int) affected.Revision { return open([]map[string]string{one, two}[i]) }) // at once, as affected does
+	both := parallel.Map(2, 2, open) // at once, as affected does
 	return both[0], both[1], true
 }
 
