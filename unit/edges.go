@@ -272,6 +272,9 @@ func (u *Unit) everyLocal(c *evaluator, e *evaluation) {
 	if b == nil {
 		return
 	}
+	if e.changes.Locals() {
+		c.note()
+	}
 	for _, a := range b.Attrs {
 		one := c.sub(u.e, c.full)
 		one.eval(e, a.Expr)

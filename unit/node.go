@@ -88,7 +88,8 @@ type blockNode struct {
 func (n *blockNode) open(*evaluator) node                { return n }
 func (n *blockNode) where() (*evaluation, *source.Range) { return n.e, &n.b.At }
 
-func (n *blockNode) child(_ *evaluator, key string) node {
+func (n *blockNode) child(c *evaluator, key string) node {
+	n.noteLocals(c)
 	if a := n.b.Attr(key); a != nil {
 		return &exprNode{e: n.e, x: a.Expr, at: &a.At}
 	}
@@ -102,7 +103,15 @@ func (n *blockNode) child(_ *evaluator, key string) node {
 	return labelNodes(n.e, bs)
 }
 
-func (n *blockNode) keys(*evaluator) ([]string, bool) {
+// noteLocals notes that the block has local values that differ in the other version.
+func (n *blockNode) noteLocals(c *evaluator) {
+	if n.b.Spec.Name == "locals" && n.e.changes.Locals() {
+		c.note()
+	}
+}
+
+func (n *blockNode) keys(c *evaluator) ([]string, bool) {
+	n.noteLocals(c)
 	var names []string
 	for _, a := range n.b.Attrs {
 		names = append(names, a.Name)
@@ -141,6 +150,7 @@ func objectOf(c *evaluator, n node) cty.Value {
 func touch(c *evaluator, n node) {
 	switch n := n.(type) {
 	case *blockNode:
+		n.noteLocals(c)
 		for _, a := range n.b.Attrs {
 			if c.eval(n.e, a.Expr); c.needsLeaf {
 				return

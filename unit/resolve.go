@@ -167,14 +167,20 @@ func (n *locals) value(c *evaluator) cty.Value        { return objectOf(c, n) }
 func (n *locals) where() (*evaluation, *source.Range) { return n.e, nil }
 func (n *locals) listed()                             {}
 
-func (n *locals) child(_ *evaluator, key string) node {
+func (n *locals) child(c *evaluator, key string) node {
 	if a := n.e.file().Root.First("locals").Attr(key); a != nil {
 		return &exprNode{e: n.e, x: a.Expr, at: &a.At}
+	}
+	if n.e.changes.Locals() {
+		c.note() // it may exist in the other version
 	}
 	return nil
 }
 
-func (n *locals) keys(*evaluator) ([]string, bool) {
+func (n *locals) keys(c *evaluator) ([]string, bool) {
+	if n.e.changes.Locals() {
+		c.note()
+	}
 	var names []string
 	if b := n.e.file().Root.First("locals"); b != nil {
 		for _, a := range b.Attrs {

@@ -7,8 +7,15 @@ import (
 )
 
 // Changes contains the expressions of a file that have another text in another version of the file. The
-// versions have the same blocks, and the blocks have the same arguments.
-type Changes struct{ at []span }
+// versions have the same blocks, and the blocks have the same arguments, except that local values may be
+// added and removed.
+type Changes struct {
+	at     []span
+	locals bool
+}
+
+// Locals reports whether local values were added or removed. c may be nil.
+func (c *Changes) Locals() bool { return c != nil && c.locals }
 
 // A span is a range of bytes. end is not in it.
 type span struct{ start, end int }
@@ -58,7 +65,14 @@ type comparison struct {
 
 // block compares two blocks. change means that their expressions may differ.
 func (w *comparison) block(a, b *Block, change bool) bool {
-	if a.Spec != b.Spec || a.Label != b.Label || a.Labeled != b.Labeled || len(a.Attrs) != len(b.Attrs) || len(a.Blocks) != len(b.Blocks) || a.Raw != nil || b.Raw != nil {
+	if a.Spec != b.Spec || a.Label != b.Label || a.Labeled != b.Labeled || len(a.Blocks) != len(b.Blocks) || a.Raw != nil || b.Raw != nil {
+		return false
+	}
+	if b.Spec.Name == "locals" && len(a.Attrs) > 0 && len(b.Attrs) > 0 && len(a.Blocks) == 0 {
+		w.locals(a, b)
+		return true
+	}
+	if len(a.Attrs) != len(b.Attrs) {
 		return false
 	}
 	top := b.Spec == Language().Unit
@@ -78,6 +92,18 @@ func (w *comparison) block(a, b *Block, change bool) bool {
 		}
 	}
 	return true
+}
+
+// locals compares two blocks with local values.
+func (w *comparison) locals(a, b *Block) {
+	n := 0
+	for _, x := range b.Attrs {
+		if old := a.Attr(x.Name); old != nil {
+			n++
+			w.expr(old.Expr, x.Expr)
+		}
+	}
+	w.out.locals = w.out.locals || n < len(a.Attrs) || n < len(b.Attrs)
 }
 
 // expr compares two expressions. The parts of objects and of calls of merge are compared separately.

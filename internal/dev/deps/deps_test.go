@@ -66,7 +66,7 @@ const packageOrder = `
 	source, addr, internal/base/wrap < diag;
 
 	# files to modules; cells; what lies on the disk and the network.
-	diag, internal/base/parallel, internal/base/release < config;
+	diag, internal/base/parallel, internal/base/release, internal/base/value < config;
 	diag < demand;
 	diag, internal/base/sys < internal/settings/cliconfig, internal/settings/telemetry;
 	diag, internal/base/atomicfile < internal/settings/lock;

@@ -206,6 +206,9 @@ func randomEstate(r *rand.Rand) *estateSpec {
 	if r.IntN(2) == 0 {
 		s.inputs["tags"] = "{ k = local.env, root = local.common.owner }"
 	}
+	if r.IntN(3) == 0 {
+		s.freshLocal()
+	}
 	if r.IntN(2) == 0 {
 		s.region["tags"] = "{ region = " + letter() + " }"
 	}
@@ -268,6 +271,16 @@ func (u *unitSpec) plant(r *rand.Rand) {
 	}
 }
 
+// freshLocal adds a local value to the root file that an input reads, or removes it.
+func (s *estateSpec) freshLocal() {
+	if _, ok := s.root["fresh"]; ok {
+		delete(s.root, "fresh")
+		delete(s.inputs, "other")
+		return
+	}
+	s.root["fresh"], s.inputs["other"] = `"fresh"`, "local.fresh"
+}
+
 // change returns a changed copy. quiet means that the change cannot affect a value.
 func (s *estateSpec) change(r *rand.Rand) (out *estateSpec, quiet bool) {
 	n := *s
@@ -285,7 +298,9 @@ func (s *estateSpec) change(r *rand.Rand) (out *estateSpec, quiet bool) {
 		n.noise++
 		return &n, true
 	}
-	switch r.IntN(25) {
+	switch r.IntN(27) {
+	case 23:
+		n.freshLocal()
 	case 0:
 		n.noise++
 		return &n, true
