@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,24 +38,53 @@ func moduleOf(path string) string {
 // unitsOf returns the paths of the units that read a file, the nearest first. A unit file reads itself.
 // For the file of a module, it returns the units of the module.
 func (s *Server) unitsOf(ctx context.Context, path string) []string {
+	all := s.readersOf(ctx, path)
+	slices.SortFunc(all, reader.compare)
+	out := make([]string, len(all))
+	for i, r := range all {
+		out[i] = r.unit
+	}
+	return out
+}
+
+// A reader is a unit that reads a file.
+type reader struct {
+	unit     string // path of the unit file
+	distance int    // from the file
+}
+
+// compare orders readers by their distance.
+func (r reader) compare(other reader) int {
+	return cmp.Or(cmp.Compare(r.distance, other.distance), strings.Compare(r.unit, other.unit))
+}
+
+// readersOf returns the units of unitsOf in no order. A file may have thousands, and most requests need
+// only the nearest.
+func (s *Server) readersOf(ctx context.Context, path string) (out []reader) {
 	if index.KindOf(path) == index.UnitValues {
 		if at := s.Session.UnitFile(filepath.Dir(path)); s.Session.Files.Exists(at) {
-			return []string{at}
+			return []reader{{unit: at}}
 		}
 		return nil
 	}
 	if s.Session.IsUnit(path) {
-		if all := s.generatedFrom(ctx, path); len(all) > 0 {
-			return all
+		for i, at := range s.generatedFrom(ctx, path) {
+			out = append(out, reader{at, i})
 		}
-		return []string{path}
+		if len(out) > 0 {
+			return out
+		}
+		return []reader{{unit: path}}
 	}
-	var out []string
 	seen := map[string]bool{path: true}
-	if dir := moduleOf(path); dir != "" {
-		path = dir
+	dir := moduleOf(path)
+	path = cmp.Or(dir, path)
+	parent, _ := filepath.Split(path)
+	add := func(unit string) { out = append(out, reader{unit, distance(parent, unit)}) }
+	if dir != "" {
 		if own := s.ownUnit(dir); own != "" {
-			out, seen[own] = append(out, own), true
+			add(own)
+			seen[own] = true
 		}
 	}
 	for queue := []string{path}; len(queue) > 0 && len(out) < maxViewpoints; queue = queue[1:] {
@@ -68,26 +98,26 @@ func (s *Server) unitsOf(ctx context.Context, path string) []string {
 			}
 			seen[u] = true
 			if s.Session.IsUnit(u) {
-				out = append(out, u)
+				add(u)
 			} else {
 				queue = append(queue, u)
 			}
 		}
 	}
-	steps := func(u string) int {
-		rel, err := filepath.Rel(filepath.Dir(path), u)
-		if err != nil {
-			return len(u)
-		}
-		return strings.Count(filepath.ToSlash(rel), "/")
-	}
-	slices.SortStableFunc(out, func(a, b string) int {
-		if n := steps(a) - steps(b); n != 0 {
-			return n
-		}
-		return strings.Compare(a, b)
-	})
 	return out
+}
+
+// distance returns the number of separators in the relative path from a directory, whose path ends with a
+// separator, to a file. Both paths are absolute.
+func distance(dir, file string) int {
+	same := 0 // length of the path of the nearest directory that contains both
+	for i := 0; i < len(dir) && i < len(file) && dir[i] == file[i]; i++ {
+		if os.IsPathSeparator(dir[i]) {
+			same = i + 1
+		}
+	}
+	const separator = string(filepath.Separator)
+	return strings.Count(dir[same:], separator) + strings.Count(file[same:], separator)
 }
 
 // generatedFrom returns the paths of the units that stacks generate from a unit file, which lacks the
@@ -193,17 +223,19 @@ func (s *Server) viewpointOf(ctx context.Context, path string) string {
 	s.mu.Lock()
 	chosen := s.viewpoint[cmp.Or(dir, path)]
 	s.mu.Unlock()
-	all := s.unitsOf(ctx, path)
-	if slices.Contains(all, chosen) {
+	if dir != "" && chosen == "" {
+		return s.ownUnit(dir) // without the index
+	}
+	all := s.readersOf(ctx, path)
+	switch {
+	case chosen != "" && slices.ContainsFunc(all, func(r reader) bool { return r.unit == chosen }):
 		return chosen
-	}
-	if dir != "" {
+	case dir != "":
 		return s.ownUnit(dir)
-	}
-	if len(all) == 0 {
+	case len(all) == 0:
 		return ""
 	}
-	return all[0]
+	return slices.MinFunc(all, reader.compare).unit
 }
 
 // maxValued is the number of units whose values are computed for one request.

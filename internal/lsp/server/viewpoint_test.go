@@ -1,6 +1,7 @@
 package server
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -106,5 +107,21 @@ func TestNamesOfUnits(t *testing.T) {
 	c.call("textDocument/completion", c.at("main.tf", "= local."), &r)
 	if got := asJSON(r); !strings.Contains(got, "of_module") || strings.Contains(got, "of_unit") {
 		t.Errorf("completion: %s", got)
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for _, c := range []struct{ dir, file string }{
+		{"/a/b/", "/a/b/terragrunt.hcl"}, {"/a/b/", "/a/b/c/d/terragrunt.hcl"}, {"/a/b/", "/a/terragrunt.hcl"},
+		{"/a/b/", "/a/bc/terragrunt.hcl"}, {"/a/bc/", "/a/b/terragrunt.hcl"}, {"/", "/terragrunt.hcl"}, {"/a/", "/b/terragrunt.hcl"},
+	} {
+		dir, file := filepath.FromSlash(c.dir), filepath.FromSlash(c.file)
+		rel, err := filepath.Rel(filepath.Clean(dir), file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := distance(dir, file), strings.Count(filepath.ToSlash(rel), "/"); got != want {
+			t.Errorf("from %s to %s: %d, want %d", dir, file, got, want)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -53,21 +54,27 @@ type Index struct {
 	roots   []string
 	entries map[string]*entry
 	dirs    map[string]map[string]*entry // files by directory
-	users   map[string]map[string]bool   // paths of the files that use a directory or file, by its path
+	users   map[string]*users            // the files that use a directory or file, by its path
 	texts   texts
 	search  map[string]map[string]bool // paths of the files that search a file in parent directories, by its name
+}
+
+// users are the files that use a directory or file.
+type users struct {
+	paths  map[string]bool
+	sorted []string // nil if paths has changed since; never modified
 }
 
 type entry struct {
 	version version
 	file    *index.File
-	targets []string
+	targets []string // directories and files that the file uses; sorted, without duplicates
 	// outdated means that a file appeared or disappeared that the file searches.
 	outdated bool
 }
 
 func newIndex(f *Files, now func() time.Time) *Index {
-	return &Index{files: f, now: now, age: scanAge, walk: make(chan struct{}, 1), reread: make(chan struct{}, 1), changed: map[string]int{}, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]map[string]bool{}, search: map[string]map[string]bool{}}
+	return &Index{files: f, now: now, age: scanAge, walk: make(chan struct{}, 1), reread: make(chan struct{}, 1), changed: map[string]int{}, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]*users{}, search: map[string]map[string]bool{}}
 }
 
 // SetRoots sets the directories of the workspace.
@@ -334,29 +341,13 @@ func (x *Index) file(path string) *index.File {
 			e.targets = append(e.targets, t)
 		}
 	}
+	slices.Sort(e.targets)
+	e.targets = slices.Compact(e.targets)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.replace(path)
+	x.replace(path, e)
 	if old == nil {
 		x.appeared(path)
-	}
-	for _, name := range e.file.Searched {
-		if x.search[name] == nil {
-			x.search[name] = map[string]bool{}
-		}
-		x.search[name][path] = true
-	}
-	x.entries[path] = e
-	dir := filepath.Dir(path)
-	if x.dirs[dir] == nil {
-		x.dirs[dir] = map[string]*entry{}
-	}
-	x.dirs[dir][path] = e
-	for _, t := range e.targets {
-		if x.users[t] == nil {
-			x.users[t] = map[string]bool{}
-		}
-		x.users[t][path] = true
 	}
 	return e.file
 }
@@ -399,32 +390,71 @@ func (x *Index) appeared(path string) {
 // remove removes a file. The caller holds mu.
 func (x *Index) remove(path string) {
 	if x.entries[path] != nil {
-		x.replace(path)
+		x.replace(path, nil)
 		x.appeared(path)
 	}
 }
 
-// replace removes the entry of a file. The caller holds mu, and adds another entry if the file exists.
-func (x *Index) replace(path string) {
-	e := x.entries[path]
-	if e == nil {
-		return
+// replace puts an entry in the place of the last one of a file. nil removes the file. The caller holds mu.
+func (x *Index) replace(path string, e *entry) {
+	old := x.entries[path]
+	dir := filepath.Dir(path)
+	var was, is entry // without names and targets
+	if old != nil {
+		was = *old
 	}
-	delete(x.entries, path)
-	for _, name := range e.file.Searched {
+	if e != nil {
+		is = *e
+		x.entries[path] = e
+		if x.dirs[dir] == nil {
+			x.dirs[dir] = map[string]*entry{}
+		}
+		x.dirs[dir][path] = e
+	} else {
+		delete(x.entries, path)
+		if delete(x.dirs[dir], path); len(x.dirs[dir]) == 0 {
+			delete(x.dirs, dir)
+		}
+	}
+	for _, name := range was.searched() {
 		if delete(x.search[name], path); len(x.search[name]) == 0 {
 			delete(x.search, name)
 		}
 	}
-	dir := filepath.Dir(path)
-	if delete(x.dirs[dir], path); len(x.dirs[dir]) == 0 {
-		delete(x.dirs, dir)
+	for _, name := range is.searched() {
+		if x.search[name] == nil {
+			x.search[name] = map[string]bool{}
+		}
+		x.search[name][path] = true
 	}
-	for _, t := range e.targets {
-		if delete(x.users[t], path); len(x.users[t]) == 0 {
+	for _, t := range was.targets {
+		if _, stays := slices.BinarySearch(is.targets, t); stays { // most edits change no target
+			continue
+		}
+		u := x.users[t]
+		if delete(u.paths, path); len(u.paths) == 0 {
 			delete(x.users, t)
 		}
+		u.sorted = nil
 	}
+	for _, t := range is.targets {
+		u := x.users[t]
+		if u == nil {
+			u = &users{paths: map[string]bool{}}
+			x.users[t] = u
+		}
+		if !u.paths[path] {
+			u.paths[path], u.sorted = true, nil
+		}
+	}
+}
+
+// searched returns the names of the files that the file searches in parent directories.
+func (e *entry) searched() []string {
+	if e.file == nil {
+		return nil
+	}
+	return e.file.Searched
 }
 
 // Dir returns the files of a directory as they are now, in the order in which they are loaded.
@@ -463,19 +493,22 @@ func (x *Index) All(ctx context.Context) ([]*index.File, error) {
 	return out, nil
 }
 
-// Users returns the paths of the files that use a directory or file, sorted.
+// Users returns the paths of the files that use a directory or file, sorted. The caller must not modify
+// them.
 func (x *Index) Users(ctx context.Context, target string) ([]string, error) {
 	if err := x.Scan(ctx); err != nil {
 		return nil, err
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	out := make([]string, 0, len(x.users[target]))
-	for path := range x.users[target] {
-		out = append(out, path)
+	u := x.users[target]
+	if u == nil {
+		return nil, nil
 	}
-	slices.Sort(out)
-	return out, nil
+	if u.sorted == nil {
+		u.sorted = slices.Sorted(maps.Keys(u.paths))
+	}
+	return slices.Clip(u.sorted), nil
 }
 
 // Target returns the directory or file to which a source or path refers, or "".
