@@ -44,7 +44,7 @@ func (s *Server) unitsOf(ctx context.Context, path string) []string {
 	for i, r := range all {
 		out[i] = r.unit
 	}
-	return out
+	return slices.Compact(out)
 }
 
 // A reader is a unit that reads a file.
@@ -58,8 +58,8 @@ func (r reader) compare(other reader) int {
 	return cmp.Or(cmp.Compare(r.distance, other.distance), strings.Compare(r.unit, other.unit))
 }
 
-// readersOf returns the units of unitsOf in no order. A file may have thousands, and most requests need
-// only the nearest.
+// readersOf returns the units of unitsOf in no order. It may contain a unit twice. A file may have
+// thousands of readers, and most requests need only the nearest.
 func (s *Server) readersOf(ctx context.Context, path string) (out []reader) {
 	if index.KindOf(path) == index.UnitValues {
 		if at := s.Session.UnitFile(filepath.Dir(path)); s.Session.Files.Exists(at) {
@@ -76,7 +76,6 @@ func (s *Server) readersOf(ctx context.Context, path string) (out []reader) {
 		}
 		return []reader{{unit: path}}
 	}
-	seen := map[string]bool{path: true}
 	dir := moduleOf(path)
 	path = cmp.Or(dir, path)
 	parent, _ := filepath.Split(path)
@@ -84,23 +83,21 @@ func (s *Server) readersOf(ctx context.Context, path string) (out []reader) {
 	if dir != "" {
 		if own := s.ownUnit(dir); own != "" {
 			add(own)
-			seen[own] = true
 		}
 	}
-	for queue := []string{path}; len(queue) > 0 && len(out) < maxViewpoints; queue = queue[1:] {
-		users, err := s.Session.Index.Users(ctx, queue[0])
+	parts := []string{path} // files that units read, of which the readers are not known yet
+	for i := 0; i < len(parts) && len(out) < maxViewpoints; i++ {
+		users, err := s.Session.Index.Users(ctx, parts[i])
 		if err != nil {
 			return nil
 		}
 		for _, u := range users {
-			if seen[u] || index.KindOf(u) != index.Unit {
-				continue
-			}
-			seen[u] = true
-			if s.Session.IsUnit(u) {
+			switch {
+			case index.KindOf(u) != index.Unit:
+			case s.Session.IsUnit(u):
 				add(u)
-			} else {
-				queue = append(queue, u)
+			case !slices.Contains(parts, u):
+				parts = append(parts, u)
 			}
 		}
 	}
@@ -223,17 +220,63 @@ func (s *Server) viewpointOf(ctx context.Context, path string) string {
 	s.mu.Lock()
 	chosen := s.viewpoint[cmp.Or(dir, path)]
 	s.mu.Unlock()
-	if dir != "" && chosen == "" {
-		return s.ownUnit(dir) // without the index
-	}
-	all := s.readersOf(ctx, path)
 	switch {
-	case chosen != "" && slices.ContainsFunc(all, func(r reader) bool { return r.unit == chosen }):
+	case dir != "" && chosen == "":
+		return s.ownUnit(dir) // without the index
+	case dir != "" && s.chosenOrNearest(ctx, path, chosen) == chosen:
 		return chosen
 	case dir != "":
 		return s.ownUnit(dir)
+	}
+	return s.chosenOrNearest(ctx, path, chosen)
+}
+
+// maxSeen is the number of files whose viewpoint is kept.
+const maxSeen = 1000
+
+// A seen is the viewpoint of a file that was computed last.
+type seen struct {
+	version int // of the index
+	chosen  string
+	unit    string // path; "" means none
+}
+
+// chosenOrNearest returns the path of the unit that the user chose for a file, if it reads the file.
+// Otherwise it returns that of the nearest unit, or "" if there is none.
+func (s *Server) chosenOrNearest(ctx context.Context, path, chosen string) string {
+	if kind := index.KindOf(path); kind == index.UnitValues || s.Session.IsUnit(path) {
+		return closest(s.readersOf(ctx, path), chosen) // few
+	}
+	version, err := s.Session.Index.Version(ctx)
+	if err != nil {
+		return ""
+	}
+	s.mu.Lock()
+	kept, ok := s.seen[path]
+	s.mu.Unlock()
+	if ok && kept.version == version && kept.chosen == chosen {
+		return kept.unit
+	}
+	out := seen{version, chosen, closest(s.readersOf(ctx, path), chosen)}
+	if ctx.Err() != nil {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.seen) >= maxSeen {
+		clear(s.seen)
+	}
+	s.seen[path] = out
+	return out.unit
+}
+
+// closest returns the chosen unit if it is a reader, otherwise the nearest reader, or "".
+func closest(all []reader, chosen string) string {
+	switch {
 	case len(all) == 0:
 		return ""
+	case slices.ContainsFunc(all, func(r reader) bool { return r.unit == chosen }):
+		return chosen
 	}
 	return slices.MinFunc(all, reader.compare).unit
 }

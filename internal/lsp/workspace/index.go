@@ -55,6 +55,7 @@ type Index struct {
 	entries map[string]*entry
 	dirs    map[string]map[string]*entry // files by directory
 	users   map[string]*users            // the files that use a directory or file, by its path
+	version int                          // see Version
 	texts   texts
 	search  map[string]map[string]bool // paths of the files that search a file in parent directories, by its name
 }
@@ -427,6 +428,9 @@ func (x *Index) replace(path string, e *entry) {
 		}
 		x.search[name][path] = true
 	}
+	if old == nil || e == nil || was.units() != is.units() {
+		x.version++
+	}
 	for _, t := range was.targets {
 		if _, stays := slices.BinarySearch(is.targets, t); stays { // most edits change no target
 			continue
@@ -436,6 +440,7 @@ func (x *Index) replace(path string, e *entry) {
 			delete(x.users, t)
 		}
 		u.sorted = nil
+		x.version++
 	}
 	for _, t := range is.targets {
 		u := x.users[t]
@@ -445,9 +450,13 @@ func (x *Index) replace(path string, e *entry) {
 		}
 		if !u.paths[path] {
 			u.paths[path], u.sorted = true, nil
+			x.version++
 		}
 	}
 }
+
+// units reports whether the file declares units.
+func (e *entry) units() bool { return e.file != nil && hasUnits(e.file) }
 
 // searched returns the names of the files that the file searches in parent directories.
 func (e *entry) searched() []string {
@@ -509,6 +518,17 @@ func (x *Index) Users(ctx context.Context, target string) ([]string, error) {
 		u.sorted = slices.Sorted(maps.Keys(u.paths))
 	}
 	return slices.Clip(u.sorted), nil
+}
+
+// Version returns a number that changes if a file appears or disappears, declares units or no longer does, or
+// uses other directories or files.
+func (x *Index) Version(ctx context.Context) (int, error) {
+	if err := x.Scan(ctx); err != nil {
+		return 0, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.version, nil
 }
 
 // Target returns the directory or file to which a source or path refers, or "".

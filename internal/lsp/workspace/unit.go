@@ -112,7 +112,11 @@ func (s *Session) IsUnit(path string) bool {
 	if isDefault(path) {
 		return true
 	}
-	f := s.Index.File(path)
+	return hasUnits(s.Index.File(path))
+}
+
+// hasUnits reports whether a file declares units as an environment file does.
+func hasUnits(f *index.File) bool {
 	return f.Kind == index.Unit && slices.ContainsFunc(f.Names, func(o index.Occurrence) bool {
 		return o.Role == index.Declares && strings.HasPrefix(o.Addr, "module.")
 	})
