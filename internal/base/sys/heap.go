@@ -38,9 +38,7 @@ type collector struct {
 	small bool  // memory is more important than time
 	large bool  // small is set, and the heap was larger than largeHeap after two collections
 	above bool  // the heap was larger than largeHeap after the last collection
-
-	percent int   // the percentage of rarely; 0 means none
-	most    int64 // the largest growth in bytes, with percent
+	again bool  // the minimum heap size is checked after the next collection
 }
 
 // begin doubles the heap size of the first collection. Most commands end before it, and
@@ -148,46 +146,47 @@ func (c *collector) leave(bytes int64) {
 	c.atLeast(max(100, c.set))
 }
 
-// rarely lets the heap grow by the given percentage between two collections, but at most by the given number
-// of bytes. If that is less than the size of the heap, the heap doubles. A request that arrives during a
-// collection waits for it, because the collector uses all idle processors. A percentage of 0 ends this.
-// rarely has no effect if the user set GOGC or GOMEMLIMIT.
-func (c *collector) rarely(percent int, most int64) {
+// hold is leave for a server. It also makes the system provide that much memory at once, and returns when
+// the memory is there: otherwise a request waits while the system clears pages, which takes milliseconds
+// in a virtual machine.
+func (c *collector) hold(bytes int64) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	c.mu.Lock()
-	running := c.percent > 0
-	c.percent, c.most = percent, most
-	c.mu.Unlock()
-	if !running {
-		c.adapt()
-	}
-}
-
-// adapt sets the percentage of rarely for the heap as it is, now and after each collection.
-func (c *collector) adapt() {
+	inMemory(bytes + bytes/8) // the heap grows a little further until a collection ends
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.percent == 0 {
-		return
-	}
-	c.from(growth(c.percent, c.most, liveHeap()))
-	next := new([16]byte) // large enough for an allocation of its own
-	runtime.AddCleanup(next, (*collector).adapt, c)
-}
-
-// growth returns the percentage by which a heap of the given size grows, for rarely.
-func growth(percent int, most, live int64) int {
-	return max(100, min(percent, int(100*most/max(live, smallestHeap))))
+	c.least = max(c.least, bytes)
+	c.atLeast(max(100, c.set))
 }
 
 // atLeast sets the percentage that corresponds to the minimum heap size, if it is larger
-// than other. The caller holds c.mu.
+// than other, now and after each collection. The caller holds c.mu.
 func (c *collector) atLeast(other int) {
+	if c.least == 0 || c.small {
+		return
+	}
 	live := liveHeap()
-	if percent := int(100 * (c.least - live) / max(live, smallestHeap)); percent > other && !c.small {
+	if percent := int(100 * (c.least - live) / max(live, smallestHeap)); percent > other {
 		c.until(percent)
+		return
+	}
+	if !c.again { // the heap may become smaller
+		c.again = true
+		next := new([16]byte) // large enough for an allocation of its own
+		runtime.AddCleanup(next, (*collector).check, c)
+	}
+}
+
+// check sets the percentage of the minimum heap size after a collection in which the heap was too large.
+func (c *collector) check() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.again = false
+	if c.set == 0 {
+		now := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+		metrics.Read(now)
+		c.atLeast(max(100, int(now[0].Value.Uint64())))
 	}
 }
 

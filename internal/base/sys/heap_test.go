@@ -166,30 +166,21 @@ func TestSpareLargeHeap(t *testing.T) {
 	runtime.KeepAlive(live)
 }
 
-// The growth is a percentage, but bounded in bytes, and never less than Go's default.
-func TestGrowth(t *testing.T) {
-	const mb = 1 << 20
-	for _, c := range []struct {
-		live int64
-		want int
-	}{{0, 400}, {10 * mb, 400}, {64 * mb, 400}, {128 * mb, 200}, {256 * mb, 100}, {1024 * mb, 100}} {
-		if got := growth(400, 256*mb, c.live); got != c.want {
-			t.Errorf("%d MB: %d %%", c.live/mb, got)
-		}
-	}
-}
-
-// After each collection, rarely sets the percentage for the heap as it is.
-func TestRarely(t *testing.T) {
+// The minimum heap size applies again when the heap is small after it was large.
+func TestHoldHeap(t *testing.T) {
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")
-	defer debug.SetGCPercent(debug.SetGCPercent(150))
+	const least = 64 << 20
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	var c collector
-	defer c.rarely(0, 0)
-	c.rarely(400, 64<<20)
-	kept := make([]byte, 128<<20)
+	c.hold(least)
+	kept := make([]byte, 2*least)
 	awaitPace(t, 100)
 	runtime.KeepAlive(kept)
 	kept = nil
-	awaitPace(t, 400)
+	for end := time.Now().Add(time.Minute); pace() <= 200; time.Sleep(time.Millisecond) {
+		if runtime.GC(); time.Now().After(end) {
+			t.Fatalf("the pace is %d", pace())
+		}
+	}
 }

@@ -27,3 +27,22 @@ func inLargePages(bytes int64) {
 		runtime.GC()
 	}
 }
+
+// populated is the number of bytes that inMemory requests at a time. The system does not change the memory
+// of the process in another way during a request.
+const populated = 2 << 20
+
+// inMemory makes the system provide the memory for the next bytes of the heap, in large pages if possible.
+func inMemory(bytes int64) {
+	room := make([]byte, min(bytes, mostPages))
+	_ = unix.Madvise(room, unix.MADV_HUGEPAGE) // with small pages, it is a little slower
+	for rest := room; len(rest) > 0; {
+		n := min(len(rest), populated)
+		if unix.Madvise(rest[:n], unix.MADV_POPULATE_WRITE) != nil {
+			break // Linux before 5.14
+		}
+		rest = rest[n:]
+	}
+	runtime.KeepAlive(room)
+	runtime.GC()
+}

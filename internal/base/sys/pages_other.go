@@ -4,3 +4,6 @@ package sys
 
 // inLargePages does nothing: only Linux has this request.
 func inLargePages(int64) {}
+
+// inMemory does nothing: only Linux has this request.
+func inMemory(int64) {}

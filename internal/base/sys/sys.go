@@ -66,10 +66,9 @@ type System struct {
 	// LeaveHeap sets the minimum heap size for a garbage collection, for work that creates
 	// much more garbage than it keeps. It may be nil.
 	LeaveHeap func(bytes int64)
-	// RareCollections lets the heap grow by a percentage, but at most by a number of bytes, before a garbage
-	// collection, for a server that answers requests quickly. If that is less than Go's default, the heap
-	// doubles. nil means that the collector stays as it is.
-	RareCollections func(percent int, most int64)
+	// HoldHeap is LeaveHeap for a server that must answer quickly: it also makes the system provide the memory
+	// before it returns. It may be nil.
+	HoldHeap func(bytes int64)
 	// LimitHeap keeps the heap smaller, for a fifth more processor time. It may be nil.
 	LimitHeap func()
 	// ShareProcessors reduces garbage collections, for up to twice the memory, because
@@ -131,24 +130,24 @@ func Real() (*System, error) {
 	unread := new(unread)
 	lost := new(Lost)
 	return &System{
-		Dir:             dir,
-		Env:             Env(os.Environ()),
-		Args:            os.Args,
-		Stdin:           os.Stdin,
-		Stdout:          &stream{os.Stdout, unread, lost},
-		Stderr:          &stream{os.Stderr, unread, nil},
-		Now:             time.Now,
-		Terminal:        realTerminal(),
-		Run:             children.Run,
-		Become:          become,
-		Interrupts:      interrupts,
-		Unread:          unread.watch,
-		Lost:            lost,
-		ExpectHeap:      gc.expect,
-		LeaveHeap:       gc.leave,
-		RareCollections: gc.rarely,
-		Profile:         profile,
-		LimitHeap:       gc.spare,
+		Dir:        dir,
+		Env:        Env(os.Environ()),
+		Args:       os.Args,
+		Stdin:      os.Stdin,
+		Stdout:     &stream{os.Stdout, unread, lost},
+		Stderr:     &stream{os.Stderr, unread, nil},
+		Now:        time.Now,
+		Terminal:   realTerminal(),
+		Run:        children.Run,
+		Become:     become,
+		Interrupts: interrupts,
+		Unread:     unread.watch,
+		Lost:       lost,
+		ExpectHeap: gc.expect,
+		LeaveHeap:  gc.leave,
+		HoldHeap:   gc.hold,
+		Profile:    profile,
+		LimitHeap:  gc.spare,
 
 		ShareProcessors: gc.share,
 

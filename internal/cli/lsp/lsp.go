@@ -15,12 +15,13 @@ import (
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
-// The garbage collector runs when the heap has at least leastHeap bytes, and has grown by growth percent or
-// mostGrowth bytes. An edit creates much garbage, and a request that arrives during a collection waits for it.
+// The garbage collector runs when the heap has perFile bytes for each file of the workspace, but at least
+// leastHeap and at most mostHeap. An edit creates much garbage, and a request that arrives during a
+// collection waits for a part of it.
 const (
-	leastHeap  = 64 << 20
-	growth     = 400
-	mostGrowth = 256 << 20
+	leastHeap = 64 << 20
+	mostHeap  = 256 << 20
+	perFile   = 32 << 10
 )
 
 // Command declares lsp.
@@ -53,8 +54,8 @@ case.`,
 				if leave := c.System.LeaveHeap; leave != nil {
 					leave(leastHeap)
 				}
-				if rarely := c.System.RareCollections; rarely != nil {
-					rarely(growth, mostGrowth)
+				if hold := c.System.HoldHeap; hold != nil {
+					o.Session.Index.Counted = func(files int) { hold(min(max(int64(files)*perFile, leastHeap), mostHeap)) }
 				}
 				o.Schemas = func(ctx context.Context, dir string, required []workspace.Requirement) error {
 					return fetchSchemas(ctx, c, run, dir, required)

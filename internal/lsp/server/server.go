@@ -11,6 +11,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -104,8 +105,7 @@ func Serve(ctx context.Context, o Options, in io.Reader, out io.WriteCloser) (ok
 	messages, copied := io.Pipe()
 	s.close = func() { _ = messages.Close() }
 	go func() { // ends with in, or with its next byte
-		_, err := io.Copy(copied, in)
-		_ = copied.CloseWithError(err)
+		_ = copied.CloseWithError(copyMessages(copied, in))
 	}()
 	s.rpc.Start(answers{channel.LSP(messages, out)})
 	var wg sync.WaitGroup
@@ -118,6 +118,24 @@ func Serve(ctx context.Context, o Options, in io.Reader, out io.WriteCloser) (ok
 	stop()
 	wg.Wait()
 	return s.clean.Load()
+}
+
+// copyMessages copies from to until from ends. Before each reading, it lets other goroutines run: the thread
+// that reads keeps its processor at first, and the message that has arrived would wait for that processor.
+func copyMessages(to io.Writer, from io.Reader) error {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			if _, err := to.Write(buffer[:n]); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return err
+		}
+		runtime.Gosched()
+	}
 }
 
 // on returns the handler of a method with parameters of type P.

@@ -38,12 +38,19 @@ type Place struct {
 
 // Index contains the names in all files of a workspace. It is safe for concurrent use.
 type Index struct {
+	// Counted is called with the number of files in the workspace before they are read for the first time, and
+	// when the number has doubled. nil means that nothing is called.
+	Counted func(files int)
+
 	files *Files
 	now   func() time.Time
 
 	walk    chan struct{} // has a value while the workspace is walked over
+	counted int           // the number of files in the last call of Counted; used only during a walk
 	reread  chan struct{} // has a value while changed files are read again
 	urgent  atomic.Int32  // requests that must not wait for the processor
+	started time.Time
+	ended   atomic.Int64 // when the last of these ended, in nanoseconds since started
 	mu      sync.Mutex
 	walked  time.Time // of the last walk; zero means that a request waits for one
 	reset   int       // the number of calls of Invalidate
@@ -75,7 +82,7 @@ type entry struct {
 }
 
 func newIndex(f *Files, now func() time.Time) *Index {
-	return &Index{files: f, now: now, age: scanAge, walk: make(chan struct{}, 1), reread: make(chan struct{}, 1), changed: map[string]int{}, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]*users{}, search: map[string]map[string]bool{}}
+	return &Index{files: f, now: now, started: time.Now(), age: scanAge, walk: make(chan struct{}, 1), reread: make(chan struct{}, 1), changed: map[string]int{}, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]*users{}, search: map[string]map[string]bool{}}
 }
 
 // SetRoots sets the directories of the workspace.
@@ -167,19 +174,27 @@ func (x *Index) readAgain(path string) {
 // urgency is the key of the function that ends the urgency of a request, in its context.
 type urgency struct{}
 
-// Urgent makes the walk over the workspace pause until done is called, or until a request with the
-// returned context waits for the walk itself.
+// answerTime is the time after an urgent request in which its answer is encoded and sent, and the next
+// request may arrive.
+const answerTime = 3 * time.Millisecond
+
+// Urgent makes the walk over the workspace pause until answerTime after done is called, or until a request
+// with the returned context waits for the walk itself.
 func (x *Index) Urgent(ctx context.Context) (_ context.Context, done func()) {
 	x.urgent.Add(1)
-	done = sync.OnceFunc(func() { x.urgent.Add(-1) })
+	done = sync.OnceFunc(func() {
+		x.ended.Store(int64(time.Since(x.started)))
+		x.urgent.Add(-1)
+	})
 	return context.WithValue(ctx, urgency{}, done), done
 }
 
-// pause waits while an urgent request runs.
+// pause waits while an urgent request runs, and until its answer is sent.
 func (x *Index) pause(ctx context.Context) {
-	for x.urgent.Load() > 0 && ctx.Err() == nil {
+	for ctx.Err() == nil && (x.urgent.Load() > 0 || time.Since(x.started) < time.Duration(x.ended.Load())+answerTime) {
 		time.Sleep(time.Millisecond)
 	}
+	runtime.Gosched() // otherwise a request that arrives waits for up to 10 ms if no processor is idle
 }
 
 // skipped contains the names of directories that are not part of a workspace.
@@ -267,6 +282,10 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 			found[b.Path] = true
 			paths = append(paths, b.Path)
 		}
+	}
+	if n := len(paths); x.Counted != nil && n > 2*x.counted {
+		x.counted = n
+		x.Counted(n)
 	}
 	workers := max(1, runtime.GOMAXPROCS(0)-1) // one processor is left for requests
 	parallel.Each(len(paths), workers, func(i int) {
