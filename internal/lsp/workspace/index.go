@@ -64,6 +64,7 @@ type Index struct {
 	users   map[string]*users            // the files that use a directory or file, by its path
 	version int                          // see Version
 	texts   texts
+	sources map[string]int             // the number of files with a source of a module, as ModuleSource returns it
 	search  map[string]map[string]bool // paths of the files that search a file in parent directories, by its name
 }
 
@@ -82,7 +83,7 @@ type entry struct {
 }
 
 func newIndex(f *Files, now func() time.Time) *Index {
-	return &Index{files: f, now: now, started: time.Now(), age: scanAge, walk: make(chan struct{}, 1), reread: make(chan struct{}, 1), changed: map[string]int{}, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]*users{}, search: map[string]map[string]bool{}}
+	return &Index{files: f, now: now, started: time.Now(), age: scanAge, walk: make(chan struct{}, 1), reread: make(chan struct{}, 1), changed: map[string]int{}, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]*users{}, sources: map[string]int{}, search: map[string]map[string]bool{}}
 }
 
 // SetRoots sets the directories of the workspace.
@@ -189,6 +190,13 @@ func (x *Index) Urgent(ctx context.Context) (_ context.Context, done func()) {
 	return context.WithValue(ctx, urgency{}, done), done
 }
 
+// notUrgent ends the urgency of a request that waits for work in the background.
+func notUrgent(ctx context.Context) {
+	if done, ok := ctx.Value(urgency{}).(func()); ok {
+		done()
+	}
+}
+
 // pause waits while an urgent request runs, and until its answer is sent.
 func (x *Index) pause(ctx context.Context) {
 	for ctx.Err() == nil && (x.urgent.Load() > 0 || time.Since(x.started) < time.Duration(x.ended.Load())+answerTime) {
@@ -228,9 +236,7 @@ func (x *Index) Scan(ctx context.Context) error {
 	}
 	x.mu.Unlock()
 	if walked.IsZero() {
-		if done, ok := ctx.Value(urgency{}).(func()); ok {
-			done()
-		}
+		notUrgent(ctx)
 		if err := x.scan(ctx, walked); err != nil {
 			return err
 		}
@@ -450,6 +456,14 @@ func (x *Index) replace(path string, e *entry) {
 	if old == nil || e == nil || was.units() != is.units() {
 		x.version++
 	}
+	for _, source := range was.sources() {
+		if x.sources[source]--; x.sources[source] == 0 {
+			delete(x.sources, source)
+		}
+	}
+	for _, source := range is.sources() {
+		x.sources[source]++
+	}
 	for _, t := range was.targets {
 		if _, stays := slices.BinarySearch(is.targets, t); stays { // most edits change no target
 			continue
@@ -472,6 +486,36 @@ func (x *Index) replace(path string, e *entry) {
 			x.version++
 		}
 	}
+}
+
+// sources returns the sources of modules in the file that are not local paths.
+func (e *entry) sources() (out []string) {
+	if e.file == nil {
+		return nil
+	}
+	for via, path := range e.file.Paths {
+		if kind, _, _ := strings.Cut(via, "."); kind == "module" || via == "terraform" {
+			if source := ModuleSource(path); source != "" {
+				out = append(out, source)
+			}
+		}
+	}
+	return out
+}
+
+// moduleSources returns the sources of modules in all files that are not local paths.
+func (x *Index) moduleSources() []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Collect(maps.Keys(x.sources))
+}
+
+// firstDirs returns the first n directories with files, sorted.
+func (x *Index) firstDirs(n int) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	all := slices.Sorted(maps.Keys(x.dirs))
+	return all[:min(n, len(all))]
 }
 
 // units reports whether the file declares units.

@@ -31,13 +31,13 @@ type Installed struct {
 	providers map[addr.Provider]map[string]bool
 }
 
-// installedDirs caches the installed modules and the lock files of many directories, because a client
-// requests completion after each key.
+// installedDirs keeps what is installed in many directories, because a client requests completion after
+// each key.
 type installedDirs struct {
-	mu   sync.Mutex
-	dirs []string
-	read time.Time
-	all  []installedDir
+	mu      sync.Mutex
+	all     *Installed    // nil before the first reading; never modified
+	read    time.Time     // when the last reading has ended
+	reading chan struct{} // is closed at the end of the reading that runs; nil means that none runs
 }
 
 // installedDir contains what is installed or locked in a directory.
@@ -46,53 +46,62 @@ type installedDir struct {
 	locked  []*lock.Provider
 }
 
-// Installed reads what earlier commands have installed in the directories of the workspace, the directory
-// dir among them. What it read of the other directories counts for scanAge.
+// Installed returns what earlier commands have installed in the directories of the workspace, the directory
+// dir among them. What it knows of the other directories may be older: after scanAge, a request starts
+// another reading in the background.
 func (s *Session) Installed(ctx context.Context, dir string) (*Installed, error) {
-	files, err := s.Index.All(ctx)
+	if err := s.Index.Scan(ctx); err != nil {
+		return nil, err
+	}
+	all, err := s.installedInDirs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var dirs []string
-	for _, f := range files { // sorted by path
-		if d := filepath.Dir(f.Path); len(dirs) == 0 || d != dirs[len(dirs)-1] {
-			dirs = append(dirs, d)
-		}
-	}
-	all, err := s.installed.of(ctx, dirs[:min(len(dirs), maxInstalledDirs)], s.Index.now)
-	if err != nil {
-		return nil, err
-	}
-	in := &Installed{s: s, modules: map[string]map[string]bool{}, providers: map[addr.Provider]map[string]bool{}}
+	in := &Installed{s: s, modules: maps.Clone(all.modules), providers: maps.Clone(all.providers)}
 	in.add(readInstalled(dir))
-	for _, d := range all {
-		in.add(d)
-	}
-	for _, f := range files { // sources that are written in the workspace
-		for via, source := range f.Paths {
-			if kind, _, _ := strings.Cut(via, "."); kind == "module" || via == "terraform" {
-				note(in.modules, ModuleSource(source), "")
-			}
-		}
+	for _, source := range s.Index.moduleSources() {
+		note(in.modules, source, "")
 	}
 	return in, nil
 }
 
-func (x *installedDirs) of(ctx context.Context, dirs []string, now func() time.Time) ([]installedDir, error) {
+// installedInDirs returns the result of the last reading of the directories. The first request waits for it.
+func (s *Session) installedInDirs(ctx context.Context) (*Installed, error) {
+	x := &s.installed
+	x.mu.Lock()
+	if x.reading == nil && (x.all == nil || s.Index.now().Sub(x.read) >= scanAge) {
+		x.reading = make(chan struct{})
+		go s.readInstalledDirs(context.WithoutCancel(ctx)) // ends after at most maxInstalledDirs directories
+	}
+	all, reading := x.all, x.reading
+	x.mu.Unlock()
+	if all != nil {
+		return all, nil
+	}
+	notUrgent(ctx)
+	select {
+	case <-reading:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if slices.Equal(x.dirs, dirs) && now().Sub(x.read) < scanAge {
-		return x.all, nil
+	return x.all, nil
+}
+
+// readInstalledDirs reads the directories of the workspace.
+func (s *Session) readInstalledDirs(ctx context.Context) {
+	all := &Installed{modules: map[string]map[string]bool{}, providers: map[addr.Provider]map[string]bool{}}
+	for _, dir := range s.Index.firstDirs(maxInstalledDirs) {
+		s.Index.pause(ctx)
+		all.add(readInstalled(dir))
 	}
-	all := make([]installedDir, 0, len(dirs))
-	for _, d := range dirs {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		all = append(all, readInstalled(d))
-	}
-	x.dirs, x.all, x.read = dirs, all, now()
-	return all, nil
+	x := &s.installed
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.all, x.read = all, s.Index.now()
+	close(x.reading)
+	x.reading = nil
 }
 
 // readInstalled reads the manifest of the modules and the lock file of a directory.
@@ -117,11 +126,14 @@ func (in *Installed) add(d installedDir) {
 	}
 }
 
+// note adds a version. It does not modify the versions that are there, which another map may contain too.
 func note[K comparable](to map[K]map[string]bool, key K, version string) {
-	if to[key] == nil {
-		to[key] = map[string]bool{}
+	if to[key][version] {
+		return
 	}
-	to[key][version] = true
+	all := map[string]bool{version: true}
+	maps.Copy(all, to[key])
+	to[key] = all
 }
 
 // ModuleSource returns the source of a module without the default registry's host. It is "" for a local
