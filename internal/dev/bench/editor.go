@@ -67,6 +67,9 @@ type EditorFigures struct {
 // longDocument is the number of lines of the document that is formatted while the server indexes.
 const longDocument = 5000
 
+// formattingTime is the time in which the document is formatted up to 1000 times after that.
+const formattingTime = 20 * time.Second
+
 // long is the name of this document.
 const long = "long.tf"
 
@@ -233,7 +236,7 @@ func (s *session) measure(ctx context.Context) (*EditorFigures, error) {
 	if err := s.formatWhileIndexing(ctx, f, apart); err != nil {
 		return nil, err
 	}
-	for range 1000 {
+	for from, i := time.Now(), 0; i < 1000 && time.Since(from) < formattingTime; i++ {
 		s.timed(ctx, "formatting", "textDocument/formatting", s.formatting(long))
 	}
 	if err := s.rpc.Notify(ctx, "textDocument/didClose", map[string]any{"textDocument": s.identifier(long)}); err != nil {

@@ -63,6 +63,7 @@ type Server struct {
 	client   protocol.ClientCapabilities
 	settings settings
 
+	initializing   atomic.Bool // initialize was requested
 	ready, closing atomic.Bool // initialize was answered; shutdown was requested
 	clean          atomic.Bool // exit came after shutdown
 
@@ -246,6 +247,9 @@ func (s *Server) methods() handler.Map {
 }
 
 func (s *Server) initialize(_ context.Context, p *protocol.InitializeParams) (any, error) {
+	if s.initializing.Swap(true) {
+		return nil, jrpc2.Errorf(jrpc2.InvalidRequest, "the server was initialized before")
+	}
 	s.client = p.Capabilities
 	for _, e := range p.Capabilities.General.PositionEncodings {
 		if e == string(document.UTF8) {
@@ -343,6 +347,9 @@ func (s *Server) didChange(_ context.Context, p *protocol.DidChangeTextDocumentP
 func (s *Server) didClose(_ context.Context, p *protocol.DidCloseTextDocumentParams) {
 	path := document.Path(p.TextDocument.URI)
 	s.Session.Files.Close(path)
+	s.mu.Lock()
+	delete(s.ruled, path)
+	s.mu.Unlock()
 	s.Session.Index.Changed([]string{path})
 	s.outdated(path)
 }
@@ -393,8 +400,8 @@ func (s *Server) inWorkspace(path string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.roots {
-		if rel, err := filepath.Rel(r, path); err == nil && !strings.HasPrefix(rel, "..") {
-			return !slices.ContainsFunc(strings.Split(filepath.ToSlash(rel), "/"), func(p string) bool { return p == ".terraform" || p == ".terragrunt-cache" })
+		if rest, ok := below(path, r); ok {
+			return !slices.ContainsFunc(strings.Split(filepath.ToSlash(rest), "/"), func(p string) bool { return p == ".terraform" || p == ".terragrunt-cache" })
 		}
 	}
 	return false

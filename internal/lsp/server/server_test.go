@@ -156,6 +156,14 @@ func TestExitWhileOpen(t *testing.T) {
 	}
 }
 
+// A second initialize is refused.
+func TestInitializedTwice(t *testing.T) {
+	c := start(t, t.TempDir(), nil)
+	if err := c.try("initialize", map[string]any{"capabilities": map[string]any{}}, nil); err == nil {
+		t.Error("the server is initialized twice")
+	}
+}
+
 // A connection that ends without shutdown ends the server.
 func TestDisconnect(t *testing.T) {
 	c := start(t, unpack(t, moduleFiles), nil)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -97,6 +98,45 @@ func TestViewpoints(t *testing.T) {
 	equal(t, "a declaration", values("root.hcl", "  sam"), `local.same "x": a/terragrunt.hcl b/terragrunt.hcl`)
 	equal(t, "a variable of a module", values("m/main.tf", "var.en"), `var.env "a": a/terragrunt.hcl`, `var.env "b": b/terragrunt.hcl`)
 	equal(t, "no name", values("root.hcl", "locals "))
+}
+
+// The viewpoint of a file changes when a unit that reads the file appears or disappears.
+func TestViewpointAfterChanges(t *testing.T) {
+	c := start(t, unpack(t, viewpointFiles), nil)
+	c.open("root.hcl")
+	seen := func(want string) {
+		t.Helper()
+		if got := c.hoverText("root.hcl", "env  = local.en"); !strings.Contains(got, `"`+want+`"`) {
+			t.Errorf("not seen from %s: %s", want, got)
+		}
+	}
+	changed := func(dir string) {
+		c.notify("workspace/didChangeWatchedFiles", map[string]any{"changes": []any{map[string]any{"uri": c.uri(dir + "/terragrunt.hcl"), "type": 1}}})
+	}
+	seen("a")
+	seen("a")
+	unit, err := os.ReadFile(filepath.Join(c.dir, "b", "terragrunt.hcl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(c.dir, "0")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "terragrunt.hcl"), unit, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	changed("0")
+	seen("0")
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	changed("0")
+	seen("a")
+	c.call("workspace/executeCommand", map[string]any{"command": "terrace.viewpoint", "arguments": []string{c.uri("root.hcl"), c.uri("b/terragrunt.hcl")}}, nil)
+	seen("b")
+	c.opened("b/terragrunt.hcl", "inputs = {}\n") // no longer includes root.hcl
+	seen("a")
 }
 
 // The names of a unit file are not those of the module in the same directory.

@@ -94,6 +94,41 @@ func TestUrgent(t *testing.T) {
 	}
 }
 
+// The walk continues only when the answer to the last urgent request has been sent.
+func TestUrgentAnswer(t *testing.T) {
+	x, _ := testIndex(t, nil)
+	_, done := x.Urgent(t.Context())
+	done()
+	ended := time.Duration(x.ended.Load())
+	x.pause(t.Context())
+	if waited := time.Since(x.started) - ended; waited < answerTime {
+		t.Errorf("the walk continues after %s", waited)
+	}
+}
+
+// The files are counted before they are read, and again when their number has doubled.
+func TestCounted(t *testing.T) {
+	x, write := testIndex(t, map[string]string{"a/main.tf": "variable \"a\" {}\n", "b/main.tf": "variable \"b\" {}\n"})
+	var counted, known []int
+	x.Counted = func(n int) {
+		counted = append(counted, n)
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		known = append(known, len(x.entries))
+	}
+	names(t, x)
+	x.Invalidate()
+	names(t, x)
+	for _, name := range []string{"c", "d", "e"} {
+		write(name+"/main.tf", "variable \"v\" {}\n")
+	}
+	x.Invalidate()
+	names(t, x)
+	if !slices.Equal(counted, []int{2, 5}) || !slices.Equal(known, []int{0, 2}) {
+		t.Errorf("counted %d when %d were read", counted, known)
+	}
+}
+
 // A file has another location after each change, so that it is parsed again.
 func TestLocate(t *testing.T) {
 	dir := t.TempDir()

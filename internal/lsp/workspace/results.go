@@ -23,9 +23,9 @@ type results[T result] struct {
 	order []string // keys, least recently requested first
 }
 
-// A slot contains the last result for a key. Its lock is held while the result is computed.
+// A slot contains the last result for a key.
 type slot[T result] struct {
-	mu    sync.Mutex
+	used  chan struct{} // has a value while a goroutine uses the other fields, and computes the result
 	value T
 	gone  bool // the slot is no longer in results
 }
@@ -36,13 +36,14 @@ func (r *results[T]) get(ctx context.Context, s *Session, key string, compute fu
 	var none T
 	at, old := r.slot(key)
 	if old != nil {
-		old.mu.Lock()
-		old.gone = true
-		old.set(none)
-		old.mu.Unlock()
+		go old.drop() // ends when the computation for the key has ended
 	}
-	at.mu.Lock()
-	defer at.mu.Unlock()
+	select {
+	case at.used <- struct{}{}:
+	case <-ctx.Done():
+		return none
+	}
+	defer func() { <-at.used }()
 	if at.value != none && at.value.read().current() {
 		return at.value
 	}
@@ -78,9 +79,18 @@ func (r *results[T]) slot(key string) (at, old *slot[T]) {
 		r.slots = map[string]*slot[T]{}
 	}
 	if r.slots[key] == nil {
-		r.slots[key] = &slot[T]{}
+		r.slots[key] = &slot[T]{used: make(chan struct{}, 1)}
 	}
 	return r.slots[key], old
+}
+
+// drop removes the result of a slot that is no longer in results.
+func (s *slot[T]) drop() {
+	s.used <- struct{}{}
+	defer func() { <-s.used }()
+	var none T
+	s.gone = true
+	s.set(none)
 }
 
 // set replaces the result and closes the previous one.

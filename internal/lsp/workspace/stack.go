@@ -49,8 +49,12 @@ func (st *Stack) close() {}
 // generator returns the path of the stack file that generates a directory, or "".
 func (s *Session) generator(dir string) string {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.generated[dir]
+	path := s.generated[dir]
+	s.mu.Unlock()
+	if path == "" || !s.Files.Exists(path) { // the stack file was deleted
+		return ""
+	}
+	return path
 }
 
 // generate generates the units of a stack file into the overlay of op.
