@@ -51,9 +51,6 @@ case.`,
 				o.Affected = func(ctx context.Context, dir string, buffers map[string][]byte) (string, error) {
 					return affected(ctx, c, run, dir, buffers)
 				}
-				if leave := c.System.LeaveHeap; leave != nil {
-					leave(leastHeap)
-				}
 				if hold := c.System.HoldHeap; hold != nil {
 					o.Session.Index.Counted = func(files int) { hold(min(max(int64(files)*perFile, leastHeap), mostHeap)) }
 				}
