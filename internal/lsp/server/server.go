@@ -67,7 +67,11 @@ type Server struct {
 	ready, closing atomic.Bool // initialize was answered; shutdown was requested
 	clean          atomic.Bool // exit came after shutdown
 
+	configuring sync.Mutex // held while an answer to workspace/configuration is applied
+	newest      int        // the number of the request to which the last applied answer belongs
+
 	mu        sync.Mutex
+	asks      int // the number of requests for the configuration
 	roots     []string
 	viewpoint map[string]string // the chosen unit, by the path of a file
 	seen      map[string]seen   // by the path of a file that units read

@@ -158,7 +158,8 @@ func (s *Server) configure() {
 		return
 	}
 	s.mu.Lock()
-	roots := slices.Clone(s.roots)
+	s.asks++
+	number, roots := s.asks, slices.Clone(s.roots)
 	s.mu.Unlock()
 	type item struct {
 		ScopeURI string `json:"scopeUri,omitempty"`
@@ -174,6 +175,12 @@ func (s *Server) configure() {
 		if err != nil || rsp.UnmarshalResult(&answers) != nil || len(answers) != len(items) {
 			return // the settings stay as they are
 		}
+		s.configuring.Lock()
+		defer s.configuring.Unlock()
+		if number < s.newest {
+			return // a newer answer came first; this one could grant trust that the user has withdrawn
+		}
+		s.newest = number
 		s.configured(answers[0])
 		answered := map[string]bool{}
 		for i, raw := range answers[1:] {

@@ -186,12 +186,11 @@ func TestTrustConfiguration(t *testing.T) {
 				<-asked
 			}
 			c.open("app/terragrunt.hcl")
-			ran := false
-			for deadline := time.Now().Add(10 * time.Second); !ran && time.Now().Before(deadline); { // the server has the answer a moment later
-				if ran = strings.Contains(c.hoverText("app/terragrunt.hcl", "local.na"), `"in-app`); !test.runs && !strings.Contains(c.hintText("app/terragrunt.hcl"), "is not run") {
-					continue
-				} else if !test.runs {
-					break
+			runs := func() bool { return strings.Contains(c.hoverText("app/terragrunt.hcl", "local.na"), `"in-app`) }
+			ran := !test.runs
+			for deadline := time.Now().Add(10 * time.Second); ran != test.runs && time.Now().Before(deadline); { // the server has the answer a moment later
+				if test.runs || strings.Contains(c.hintText("app/terragrunt.hcl"), "is not run") {
+					ran = runs()
 				}
 			}
 			if ran != test.runs {

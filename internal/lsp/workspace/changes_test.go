@@ -98,10 +98,16 @@ func TestUrgent(t *testing.T) {
 func TestUrgentAnswer(t *testing.T) {
 	x, _ := testIndex(t, nil)
 	_, done := x.Urgent(t.Context())
+	continues := make(chan struct{})
+	go func() { // ends after done
+		x.pause(t.Context())
+		close(continues)
+	}()
+	time.Sleep(10 * time.Millisecond)
+	ended := time.Now()
 	done()
-	ended := time.Duration(x.ended.Load())
-	x.pause(t.Context())
-	if waited := time.Since(x.started) - ended; waited < answerTime {
+	<-continues
+	if waited := time.Since(ended); waited < answerTime {
 		t.Errorf("the walk continues after %s", waited)
 	}
 }

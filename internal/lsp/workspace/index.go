@@ -49,8 +49,6 @@ type Index struct {
 	counted int           // the number of files in the last call of Counted; used only during a walk
 	reread  chan struct{} // has a value while changed files are read again
 	urgent  atomic.Int32  // requests that must not wait for the processor
-	started time.Time
-	ended   atomic.Int64 // when the last of these ended, in nanoseconds since started
 	mu      sync.Mutex
 	walked  time.Time // of the last walk; zero means that a request waits for one
 	reset   int       // the number of calls of Invalidate
@@ -83,7 +81,7 @@ type entry struct {
 }
 
 func newIndex(f *Files, now func() time.Time) *Index {
-	return &Index{files: f, now: now, started: time.Now(), age: scanAge, walk: make(chan struct{}, 1), reread: make(chan struct{}, 1), changed: map[string]int{}, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]*users{}, sources: map[string]int{}, search: map[string]map[string]bool{}}
+	return &Index{files: f, now: now, age: scanAge, walk: make(chan struct{}, 1), reread: make(chan struct{}, 1), changed: map[string]int{}, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]*users{}, sources: map[string]int{}, search: map[string]map[string]bool{}}
 }
 
 // SetRoots sets the directories of the workspace.
@@ -183,10 +181,7 @@ const answerTime = 3 * time.Millisecond
 // with the returned context waits for the walk itself.
 func (x *Index) Urgent(ctx context.Context) (_ context.Context, done func()) {
 	x.urgent.Add(1)
-	done = sync.OnceFunc(func() {
-		x.ended.Store(int64(time.Since(x.started)))
-		x.urgent.Add(-1)
-	})
+	done = sync.OnceFunc(func() { x.urgent.Add(-1) })
 	return context.WithValue(ctx, urgency{}, done), done
 }
 
@@ -199,8 +194,11 @@ func notUrgent(ctx context.Context) {
 
 // pause waits while an urgent request runs, and until its answer is sent.
 func (x *Index) pause(ctx context.Context) {
-	for ctx.Err() == nil && (x.urgent.Load() > 0 || time.Since(x.started) < time.Duration(x.ended.Load())+answerTime) {
-		time.Sleep(time.Millisecond)
+	for x.urgent.Load() > 0 && ctx.Err() == nil {
+		for x.urgent.Load() > 0 && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(answerTime)
 	}
 	runtime.Gosched() // otherwise a request that arrives waits for up to 10 ms if no processor is idle
 }
