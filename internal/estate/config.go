@@ -41,6 +41,18 @@ func (e *Estate) Config(ctx context.Context, u *discovery.Unit) (*UnitConfig, di
 	return out, ds
 }
 
+// Release frees what was computed about a unit, for a caller that no longer uses the unit. Everything is
+// computed again on demand.
+func (e *Estate) Release(u *discovery.Unit) {
+	if u.Broken != nil {
+		return
+	}
+	for _, l := range []*unit.Loader{e.loader, e.static} {
+		u.In(l).ForgetFile()
+	}
+	e.dirs.Forget(u.ID)
+}
+
 // Overridden returns the arguments and blocks of a unit's files that a later file replaces.
 func (e *Estate) Overridden(ctx context.Context, u *discovery.Unit) []unit.Overridden {
 	if u.Broken != nil {
