@@ -61,6 +61,7 @@ type Checker struct {
 	tables map[*file]map[string]function.Function
 	locals map[*file]map[string]func() (cty.Value, diag.List)
 	known  map[*lang.Expr]*decisions // of filters and conditions
+	fields fields                    // of listed subjects that the rules read
 	chosen sync.Map                  // named to *selection
 
 	mu       sync.Mutex
@@ -98,7 +99,7 @@ func NewChecker(ctx context.Context, set *Set, o Options) *Checker {
 	c := &Checker{
 		ctx: ctx, set: set, o: o, failed: map[failure][]string{}, made: map[string]cty.Value{},
 		tables: map[*file]map[string]function.Function{}, locals: map[*file]map[string]func() (cty.Value, diag.List){},
-		known: map[*lang.Expr]*decisions{},
+		known: map[*lang.Expr]*decisions{}, fields: set.listFields(),
 	}
 	for _, r := range set.Rules {
 		if r.filter != nil {
