@@ -267,16 +267,15 @@ func lintEstate(ctx context.Context, c *command.Call, o *options, set *rulecheck
 	}
 	l := &lint.Linter{On: o.on, Root: c.Dir}
 	lints := l.Units(e)
-	read := func(i int) { lints.Read(ctx, i) }
 	var res rules.Result
 	var errs diag.List
 	if set == nil {
 		parallel.Each(len(e.Found.Units), 0, func(i int) {
-			read(i)
+			lints.Read(ctx, i, e.Config)
 			e.Release(e.Found.Units[i])
 		})
 	} else { // each unit is evaluated once, for both
-		res, errs = set.Estate(ctx, e, rulecheck.OfEstate{Schemas: units.KeptSchemas(c, func(dir string) string { return dir }), Also: read})
+		res, errs = set.Estate(ctx, e, rulecheck.OfEstate{Schemas: units.KeptSchemas(c, func(dir string) string { return dir }), Also: func(i int, config lint.Config) { lints.Read(ctx, i, config) }})
 	}
 	found, more := lints.Findings(ctx, eo.UnitEnv(c.Dir))
 	found, more = append(found, res.Findings...), slices.Concat(more, errs, res.Diags)

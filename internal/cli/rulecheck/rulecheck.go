@@ -29,6 +29,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/subject"
 	"github.com/terrace-iac/terrace/internal/rules"
 	"github.com/terrace-iac/terrace/internal/rules/finding"
+	"github.com/terrace-iac/terrace/internal/rules/lint"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
@@ -123,9 +124,9 @@ func (r *Rules) Directory(ctx context.Context, e *engine.Engine, given Given) (r
 type OfEstate struct {
 	Plans   map[*discovery.Unit]*plan.Plan // nil means that there is no plan
 	Schemas estate.ProviderSchemas         // may be nil; see estate.Estate.Subjects
-	// Also is called with the index of each unit, concurrently, before the estate forgets the unit. It
-	// may be nil.
-	Also func(i int)
+	// Also is called with the index of each unit, concurrently, before the estate forgets the unit. config
+	// is estate.Subjects.Config. Also may be nil.
+	Also func(i int, config lint.Config)
 }
 
 // Estate checks the rules for the units of an estate.
@@ -144,7 +145,7 @@ func (r *Rules) Estate(ctx context.Context, e *estate.Estate, o OfEstate) (rules
 	messages := parallel.Map(len(units), 0, func(i int) diag.List {
 		u := units[i]
 		if o.Also != nil {
-			o.Also(i)
+			o.Also(i, all.Config)
 		}
 		found, ds := all.Of(ctx, u)
 		if ds.HasErrors() {
