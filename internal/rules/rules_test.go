@@ -240,9 +240,9 @@ func TestListFields(t *testing.T) {
 	const some = "rule \"some\" {\n  enforce {\n    condition     = false\n    error_message = join(\" \", [for k, v in resources(\"*\") : \"${k} ${v.unit}\" if v.attrs.id == \"x\" && !can(v.missing)])\n  }\n}\n"
 	for text, want := range map[string]string{
 		some: "0 u",
-		some + "rule \"nested\" {\n  enforce {\n    condition     = false\n    error_message = join(\" \", [for v in resources(\"*\") : [for w in [v] : w.address][0]])\n  }\n}\n":            "0 u\nv",
+		some + "rule \"nested\" {\n  enforce {\n    condition     = false\n    error_message = join(\" \", [for v in resources(\"*\") : [for w in [v] : w.address][0]])\n  }\n}\n":                    "0 u\nv",
 		some + "locals {\n  all = resources(\"*\")\n}\nrule \"whole\" {\n  enforce {\n    condition     = false\n    error_message = \"${local.all[0].address} ${local.all[0].config.id}\"\n  }\n}\n": "0 u\nv x",
-		"rule \"splat\" {\n  enforce {\n    condition     = false\n    error_message = join(\" \", resources(\"*\")[*].address)\n  }\n}\n":                                                         "v",
+		"rule \"splat\" {\n  enforce {\n    condition     = false\n    error_message = join(\" \", resources(\"*\")[*].address)\n  }\n}\n":                                                            "v",
 	} {
 		res := check(t, text, rules.Options{}, u)
 		var got []string
