@@ -29,7 +29,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/subject"
 	"github.com/terrace-iac/terrace/internal/rules"
 	"github.com/terrace-iac/terrace/internal/rules/finding"
-	"github.com/terrace-iac/terrace/internal/rules/lint"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
@@ -126,7 +125,7 @@ type OfEstate struct {
 	Schemas estate.ProviderSchemas         // may be nil; see estate.Estate.Subjects
 	// Also is called with the index of each unit, concurrently, before the estate forgets the unit. config
 	// is estate.Subjects.Config. Also may be nil.
-	Also func(i int, config lint.Config)
+	Also func(i int, config func(context.Context, *discovery.Unit) (*estate.UnitConfig, diag.List))
 }
 
 // Estate checks the rules for the units of an estate.
