@@ -276,7 +276,9 @@ func lintEstate(ctx context.Context, c *command.Call, o *options, set *rulecheck
 			e.Release(e.Found.Units[i])
 		})
 	} else { // each unit is evaluated once, for both
-		res, errs = set.Estate(ctx, e, rulecheck.OfEstate{Schemas: units.KeptSchemas(c, func(dir string) string { return dir }), Also: func(i int, config func(context.Context, *discovery.Unit) (*estate.UnitConfig, diag.List)) { lints.Read(ctx, i, config) }})
+		res, errs = set.Estate(ctx, e, rulecheck.OfEstate{Schemas: units.KeptSchemas(c, func(dir string) string { return dir }), Also: func(i int, config func(context.Context, *discovery.Unit) (*estate.UnitConfig, diag.List)) {
+			lints.Read(ctx, i, config)
+		}})
 	}
 	found, more := lints.Findings(ctx, eo.UnitEnv(c.Dir))
 	found, more = append(found, res.Findings...), slices.Concat(more, errs, res.Diags)
