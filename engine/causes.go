@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/plan"
@@ -47,8 +48,8 @@ func (e *Engine) AddCauses(ctx context.Context, p *plan.Plan, o ExplainOptions) 
 	}
 }
 
-// AddOrigins sets the origins of all values of the objects and outputs of a plan, in the way of
-// AddCauses.
+// AddOrigins sets the origins of all values of the objects and outputs of a plan, and of the data sources
+// that it read, in the way of AddCauses.
 func (e *Engine) AddOrigins(ctx context.Context, p *plan.Plan, o ExplainOptions) {
 	x, t, ds := e.explainer(ctx, o)
 	if ds.HasErrors() { // as planning reported
@@ -71,6 +72,23 @@ func (e *Engine) AddOrigins(ctx context.Context, p *plan.Plan, o ExplainOptions)
 	for _, c := range p.Changes {
 		if c.Deposed == "" && c.After != cty.NilVal && !c.After.IsNull() {
 			c.Origins = origins(c.Addr.String(), c.Before, c.After, func(path cty.Path) bool { return forces(c, path) })
+		}
+	}
+	p.DataRead = nil
+	if p.Prior != nil {
+		planned := map[addr.Instance]bool{} // data sources that are read during apply
+		for _, c := range p.Changes {
+			planned[c.Addr] = true
+		}
+		for a := range p.Prior.Instances() {
+			if a.Resource.Mode != addr.Data || planned[a] {
+				continue
+			}
+			if v := x.Known(a); v != cty.NilVal && !v.IsNull() { // the plan does not change its values
+				v, _ = v.UnmarkDeep()
+				all := origins(a.String(), v, v, func(cty.Path) bool { return false })
+				p.DataRead = append(p.DataRead, plan.DataRead{Addr: a, Origins: all})
+			}
 		}
 	}
 	for _, o := range p.Outputs {

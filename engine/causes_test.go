@@ -1,12 +1,15 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/base/value"
@@ -14,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/state/statefile"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -60,6 +64,14 @@ func checkOrigins(t *testing.T, e *engine.Engine, p *plan.Plan, o engine.Explain
 			check(c.Addr.String(), c.After, c.Origins)
 		}
 	}
+	for _, d := range p.DataRead {
+		r := p.Prior.Resources[d.Addr.Abs()]
+		v, err := r.Instances[d.Addr.Key].Current.Decode(cty.DynamicPseudoType)
+		if err != nil {
+			v = cty.NilVal
+		}
+		check(d.Addr.String(), v, d.Origins)
+	}
 	for _, x := range p.Outputs {
 		check("output."+x.Name, x.After, x.Origins)
 	}
@@ -94,11 +106,28 @@ func checkEnds(t *testing.T, e *engine.Engine, name string, all []plan.Cause, o 
 	return n
 }
 
-// Every cause in the plans of random configurations equals the answer of explain.
+// overrides returns an override file for half of the resources in a file with an argument "input".
+func overrides(text string, seed int64) string {
+	out := ""
+	for i, m := range inputs.FindAllStringSubmatch(text, -1) {
+		if (int64(i)+seed)%2 == 0 {
+			out += fmt.Sprintf("resource \"terraform_data\" %q {\n  input = \"merged-${var.v}\"\n}\n", m[1])
+		}
+	}
+	return out
+}
+
+var inputs = regexp.MustCompile(`(?m)^resource "terraform_data" "(\w+)" \{\n(?:  (?:count|for_each) .*\n)?  input`)
+
+// Every cause and every origin in the plans of random configurations equals the answer of explain. The
+// configurations have resources with count and for_each, data sources, nested modules, and merged files.
 func TestCausesEqualExplain(t *testing.T) {
-	n, origins, replaced, outside := 0, 0, 0, 0
-	for seed := range int64(60) {
-		c := randconfig.Make(seed)
+	var n, origins, replaced, outside, data, repeated, modules, merged int
+	for seed := range int64(100) {
+		c := randconfig.Make(seed % 50)
+		if seed >= 50 {
+			c = randconfig.MakeWide(seed)
+		}
 		dir := t.TempDir()
 		write := func(files map[string]string) {
 			for name, text := range files {
@@ -107,6 +136,11 @@ func TestCausesEqualExplain(t *testing.T) {
 					t.Fatal(err)
 				}
 				if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if main, ok := files["main.tf"]; ok && seed%3 == 0 {
+				if err := os.WriteFile(filepath.Join(dir, "z_override.tf"), []byte(overrides(main, seed)), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -119,7 +153,9 @@ func TestCausesEqualExplain(t *testing.T) {
 					write(s.Files)
 				}
 			}
-			e, ds := engine.Open(t.Context(), engine.Options{Dir: dir})
+			e, ds := engine.Open(t.Context(), engine.Options{Dir: dir, Services: engine.Services{ReadState: func(context.Context, engine.ReadStateRequest) (*state.State, diag.List) {
+				return statefile.Parse("other.tfstate", []byte(c.Files["other.tfstate"]))
+			}}})
 			if ds.HasErrors() {
 				break
 			}
@@ -138,7 +174,21 @@ func TestCausesEqualExplain(t *testing.T) {
 			if p != nil && !ds.HasErrors() {
 				n += checkCauses(t, e, p, engine.ExplainOptions{Variables: o.Variables, State: p.Prior})
 				origins += checkOrigins(t, e, p, engine.ExplainOptions{Variables: o.Variables, State: p.Prior})
+				for _, d := range p.DataRead {
+					data += len(d.Origins)
+				}
 				for _, c := range p.Changes {
+					if c.Addr.Key.Kind != addr.NoKey {
+						repeated += len(c.Origins)
+					}
+					if c.Addr.Module != "" {
+						modules += len(c.Origins)
+					}
+					for _, x := range c.Origins {
+						if x.File == "z_override.tf" {
+							merged++
+						}
+					}
 					for _, x := range c.Causes {
 						if x.Forces {
 							replaced++
@@ -154,8 +204,9 @@ func TestCausesEqualExplain(t *testing.T) {
 			e.Close()
 		}
 	}
-	t.Logf("%d causes, %d that force a replacement, %d not from the configuration; %d origins", n, replaced, outside, origins)
-	if n < 200 || origins < n || outside == 0 {
+	t.Logf("%d causes, %d that force a replacement, %d not from the configuration; %d origins: %d of data sources, %d of instances with keys, %d in modules, %d from override files",
+		n, replaced, outside, origins, data, repeated, modules, merged)
+	if n < 200 || origins < n || outside == 0 || data < 50 || repeated < 100 || modules < 100 || merged < 50 {
 		t.Error("too few causes")
 	}
 }

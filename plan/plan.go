@@ -199,10 +199,11 @@ type Plan struct {
 	Modules   []CalledModule // the module instances in the configuration that were evaluated, sorted by address
 	Transfers []Transfer     // moves between this state and those of other units, which happen first
 	Reads     Reads
-	Readings  []Reading // sorted by address; only with Readings.Note; never saved
-	Timestamp time.Time // result of plantimestamp()
-	Errored   bool      // planning had errors, so that the plan is incomplete and cannot be applied
-	Refused   bool      // with Errored: nothing was planned, because the configuration or the request is invalid
+	Readings  []Reading  // sorted by address; only with Readings.Note; never saved
+	DataRead  []DataRead // sorted by address; only with Options.AllOrigins; never saved
+	Timestamp time.Time  // result of plantimestamp()
+	Errored   bool       // planning had errors, so that the plan is incomplete and cannot be applied
+	Refused   bool       // with Errored: nothing was planned, because the configuration or the request is invalid
 	Workspace string
 
 	Request
@@ -220,6 +221,12 @@ type Request struct {
 type RelevantAttr struct {
 	Resource addr.Instance
 	Path     cty.Path
+}
+
+// DataRead contains the origins of the values of a data source that planning read.
+type DataRead struct {
+	Addr    addr.Instance
+	Origins []Cause // as in Change; all are Kept
 }
 
 // A CalledModule is an instance of a called module.

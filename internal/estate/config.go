@@ -21,11 +21,15 @@ type UnitConfig struct {
 
 // Config returns the configuration of a unit. It fetches nothing and creates no directory.
 func (e *Estate) Config(ctx context.Context, u *discovery.Unit) (*UnitConfig, diag.List) {
+	return e.config(ctx, u, e.static)
+}
+
+// config is Config with the outputs of dependencies that a loader knows.
+func (e *Estate) config(ctx context.Context, u *discovery.Unit, loader *unit.Loader) (*UnitConfig, diag.List) {
 	if u.Broken != nil {
 		return nil, u.Broken
 	}
-	static := e.static
-	t, in := static.Task(ctx), u.In(static)
+	t, in := loader.Task(ctx), u.In(loader)
 	out := &UnitConfig{}
 	var ds, more diag.List
 	out.Files, ds = in.Files(t)
@@ -35,10 +39,22 @@ func (e *Estate) Config(ctx context.Context, u *discovery.Unit) (*UnitConfig, di
 	if ds = append(ds, more...); tf != nil {
 		out.Source = tf.Source
 	}
-	if m := e.dirs.Module(t, in); m.Root != nil && m.Dir != nil {
+	if m := e.dirs.Module(e.static.Task(ctx), u.In(e.static)); m.Root != nil && m.Dir != nil {
 		out.Module, out.dir = m.Root, m.Dir
 	}
 	return out, ds
+}
+
+// Release frees what was computed about a unit, for a caller that no longer uses the unit. Everything is
+// computed again on demand.
+func (e *Estate) Release(u *discovery.Unit) {
+	if u.Broken != nil {
+		return
+	}
+	for _, l := range []*unit.Loader{e.loader, e.static} {
+		u.In(l).ForgetFile()
+	}
+	e.dirs.Forget(u.ID)
 }
 
 // Overridden returns the arguments and blocks of a unit's files that a later file replaces.

@@ -69,13 +69,15 @@ func (u *UnitSubjects) Release() { u.All, u.Meta, u.Explain = nil, nil, nil }
 
 // Release frees everything about a unit except the outputs, which other units may read.
 func (x *Subjects) Release(u *discovery.Unit) {
-	if u.Broken != nil {
-		return
+	if u.Broken == nil {
+		u.In(x.loader).ForgetFile()
 	}
-	for _, l := range []*unit.Loader{x.loader, x.e.loader, x.e.static} {
-		u.In(l).ForgetFile()
-	}
-	x.e.dirs.Forget(u.ID)
+	x.e.Release(u)
+}
+
+// Config is Estate.Config with the values that Of computes, so that nothing is computed twice.
+func (x *Subjects) Config(ctx context.Context, u *discovery.Unit) (*UnitConfig, diag.List) {
+	return x.e.config(ctx, u, x.loader)
 }
 
 // Of returns the subjects of a unit. A unit with errors has none.

@@ -25,6 +25,23 @@ type evaluation struct {
 	ds     diag.List  // all other messages
 	ctx    *hcl.EvalContext
 	fns    map[string]function.Function
+	bound  []binding // the variables of the for expressions around the one that is evaluated
+}
+
+// binding is a variable of a for expression with its value for one element.
+type binding struct {
+	name  string
+	value cty.Value
+}
+
+// variable returns the value of a variable of a for expression.
+func (in *evaluation) variable(name string) (v cty.Value, ok bool) {
+	for i := len(in.bound) - 1; i >= 0; i-- {
+		if in.bound[i].name == name {
+			return in.bound[i].value, true
+		}
+	}
+	return cty.NilVal, false
 }
 
 // resolved is the value of the first used steps of a reference; used is 0 if the value is
@@ -130,6 +147,8 @@ func quick(x hcl.Expression, in *evaluation) (v cty.Value, ok bool) {
 		return quickBinary(x, in)
 	case *hclsyntax.FunctionCallExpr:
 		return quickCall(x, in)
+	case *hclsyntax.ForExpr:
+		return quickFor(x, in)
 	}
 	return asHCL(x, in)
 }
@@ -140,6 +159,13 @@ func asHCL(x hcl.Expression, in *evaluation) (cty.Value, bool) {
 	if ctx == nil && in != nil {
 		return cty.DynamicVal, false
 	}
+	if in != nil && len(in.bound) > 0 {
+		ctx = ctx.NewChild()
+		ctx.Variables = make(map[string]cty.Value, len(in.bound))
+		for _, b := range in.bound {
+			ctx.Variables[b.name] = b.value
+		}
+	}
 	v, diags := x.Value(ctx)
 	return v, len(diags) == 0
 }
@@ -147,6 +173,10 @@ func asHCL(x hcl.Expression, in *evaluation) (cty.Value, bool) {
 func quickRef(x *hclsyntax.ScopeTraversalExpr, in *evaluation) (cty.Value, bool) {
 	if in == nil {
 		return asHCL(x, in)
+	}
+	if v, ok := in.variable(x.Traversal.RootName()); ok {
+		v, diags := x.Traversal[1:].TraverseRel(v)
+		return v, len(diags) == 0
 	}
 	i, ok := in.expr.index(x.Traversal)
 	if !ok || in.refs[i].used == 0 {
@@ -221,6 +251,101 @@ func quickRelative(x *hclsyntax.RelativeTraversalExpr, in *evaluation) (cty.Valu
 	}
 	v, diags := x.Traversal.TraverseRel(v)
 	return v, len(diags) == 0
+}
+
+// quickFor evaluates a for expression whose collection, conditions and keys are known and not marked.
+// HCL evaluates other ones.
+func quickFor(x *hclsyntax.ForExpr, in *evaluation) (cty.Value, bool) {
+	if in != nil {
+		depth := len(in.bound)
+		v, ok := quickLoop(x, in, depth)
+		if in.bound = in.bound[:depth]; ok {
+			return v, true
+		}
+	}
+	return asHCL(x, in)
+}
+
+// quickLoop is quickFor without HCL, except that HCL evaluates the condition once more, with unknown
+// elements, to find errors in it. It leaves variables in in.bound, which had the length depth.
+func quickLoop(x *hclsyntax.ForExpr, in *evaluation, depth int) (cty.Value, bool) {
+	coll, ok := quick(x.CollExpr, in)
+	if !ok || !plain(coll) || !coll.CanIterateElements() {
+		return cty.DynamicVal, false
+	}
+	bind := func(k, v cty.Value) {
+		in.bound = in.bound[:depth]
+		if x.KeyVar != "" {
+			in.bound = append(in.bound, binding{x.KeyVar, k})
+		}
+		in.bound = append(in.bound, binding{x.ValVar, v})
+	}
+	if x.CondExpr != nil {
+		bind(cty.DynamicVal, cty.DynamicVal)
+		v, ok := asHCL(x.CondExpr, in)
+		if v, _ = v.Unmark(); !ok || v.IsNull() || v.Type() != cty.Bool && v.Type() != cty.DynamicPseudoType {
+			return cty.DynamicVal, false
+		}
+	}
+	n := coll.LengthInt()
+	var vals []cty.Value
+	var named map[string]cty.Value
+	var groups map[string][]cty.Value
+	switch {
+	case x.KeyExpr == nil:
+		vals = make([]cty.Value, 0, n)
+	case x.Group:
+		groups = make(map[string][]cty.Value, n)
+	default:
+		named = make(map[string]cty.Value, n)
+	}
+	for it := coll.ElementIterator(); it.Next(); {
+		bind(it.Element())
+		if x.CondExpr != nil {
+			v, ok := quick(x.CondExpr, in)
+			if !ok || !plain(v) || v.Type() != cty.Bool {
+				return cty.DynamicVal, false
+			}
+			if v.False() {
+				continue
+			}
+		}
+		key := ""
+		if x.KeyExpr != nil {
+			v, ok := quick(x.KeyExpr, in)
+			if !ok || !plain(v) || !v.Type().IsPrimitiveType() {
+				return cty.DynamicVal, false
+			}
+			if key, ok = primitiveText(v); !ok {
+				return cty.DynamicVal, false
+			}
+		}
+		v, ok := quick(x.ValExpr, in)
+		if !ok {
+			return cty.DynamicVal, false
+		}
+		switch {
+		case x.KeyExpr == nil:
+			vals = append(vals, v)
+		case x.Group:
+			groups[key] = append(groups[key], v)
+		default:
+			if _, twice := named[key]; twice {
+				return cty.DynamicVal, false
+			}
+			named[key] = v
+		}
+	}
+	if x.KeyExpr == nil {
+		return cty.TupleVal(vals), true
+	}
+	if x.Group {
+		named = make(map[string]cty.Value, len(groups))
+		for key, all := range groups {
+			named[key] = cty.TupleVal(all)
+		}
+	}
+	return cty.ObjectVal(named), true
 }
 
 // plain reports whether a value is known, not null and not marked.

@@ -70,6 +70,10 @@ var quickTexts = []string{
 	`length("aé")`, `length(o)`, `max(1, n, half)`, `max()`, `max("8", n)`, `max(secret, 1)`, `max(unknown, 1)`, `max(null, 1)`, `max([1, n]...)`, `upper()`, `upper("a", "b")`, `upper(missing)`, `lower("A")`,
 	`concat([1], [n, s], [secret])`, `concat([1], dyn)`, `concat(1)`, `format("%s-%d", s, n)`, `format("%d", s)`, `try(o.b, n)`, `try(upper(o), upper("x"))`, `upper(try(o.b, s))`,
 	`[for x in [1, 2] : x + n][1]`, `[for n in [1] : n]`, `{ a = [for o in [s] : upper(o)][0], b = o.a }`, `[o, o][*].a`, `[o][n - 7].a`,
+	`[for x in [1, n, "a"] : "${x}-${s}"]`, `[for i, x in [s, s] : "${i}${x}" if i > 0]`, `{ for k, v in o : k => v }`, `{ for x in [1, 2, 3] : x % 2 == 0 ? "even" : "odd" => x... }`, `{ for x in ["a", "b", "c"] : upper(x) => x if x != s }`,
+	`{ for x in ["a", "a"] : x => x }`, `{ for x in [1, 2] : x => x }`, `[for x in unknown : x]`, `[for x in secret : x]`, `[for x in null : x]`, `[for x in n : x]`, `[for x in [secret, unknown] : x]`, `[for x in [secret] : x if x == "x"]`, `[for x in [] : x if 7]`, `[for x in [1] : x if null]`,
+	`[for x in [1] : x if missing]`, `[for x in [1] : missing]`, `[for x in [o, {}] : try(x.a, s)]`, `[for x in [[1, 2], [n]] : [for y in x : [for n in [y] : n + x[0]][0] + n]]`, `{ for x in [null] : x => 1 }`, `{ for x in [unknown] : x => 1 }`, `{ for x in [secret] : x => 1 }`, `{ for x in [] : x => 1 }`, `{ for x in [] : x => 1... }`,
+	`[for x in ["true", "x"] : x if x]`, `[for x in [true, false] : x if x]`, `[for x in [1] : dyn if unknown == x]`, `[for x in [{ a = 1 }] : x.b]`, `[for x in [{ a = 1 }] : x.a if x.a == 1 && o.a == 0]`, `[for o in [1] : o.a]`,
 	`[n, n, s, half, neg, t, big, o, o.a, null, unknown, ratio, n]`,
 	`"a${null}b"`, `"a${o}b"`, `"a${missing}b"`, `[missing]`, `{ a = missing }`, `{ (null) = 1 }`, `"a${upper(o)}"`, `"a${1e400}"`,
 }

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -60,6 +61,8 @@ type Checker struct {
 	tables map[*file]map[string]function.Function
 	locals map[*file]map[string]func() (cty.Value, diag.List)
 	known  map[*lang.Expr]*decisions // of filters and conditions
+	fields fields                    // of listed subjects that the rules read
+	chosen sync.Map                  // named to *selection
 
 	mu       sync.Mutex
 	kept     []kept
@@ -96,14 +99,14 @@ func NewChecker(ctx context.Context, set *Set, o Options) *Checker {
 	c := &Checker{
 		ctx: ctx, set: set, o: o, failed: map[failure][]string{}, made: map[string]cty.Value{},
 		tables: map[*file]map[string]function.Function{}, locals: map[*file]map[string]func() (cty.Value, diag.List){},
-		known: map[*lang.Expr]*decisions{},
+		known: map[*lang.Expr]*decisions{}, fields: set.listFields(),
 	}
 	for _, r := range set.Rules {
 		if r.filter != nil {
-			c.known[r.filter] = &decisions{refs: r.references(r.filter)}
+			c.known[r.filter] = newDecisions(len(c.known), r, r.filter)
 		}
 		for _, cond := range r.conditions {
-			c.known[cond.expr] = &decisions{refs: r.references(cond.expr)}
+			c.known[cond.expr] = newDecisions(len(c.known), r, cond.expr)
 		}
 	}
 	for _, f := range set.files {
@@ -125,20 +128,14 @@ func NewChecker(ctx context.Context, set *Set, o Options) *Checker {
 
 // Add checks the rules that the values of one unit decide.
 func (c *Checker) Add(u *Unit) {
-	b := &batch{c: c, t: (&demand.Graph{}).Task(c.ctx), unit: u}
+	b := c.batch(u)
 	var keep []kept
 	for _, s := range u.Subjects {
-		wide := c.set.lists(c.o.Planned, s.Kind, s.Name)
-		for _, r := range c.set.Rules {
-			switch {
-			case !r.Applies(s.Kind, s.Name):
-			case r.wide:
-				wide = true
-			default:
-				b.check(r, s)
-			}
+		rules := c.rules(s)
+		for _, r := range rules.own {
+			b.check(r, s)
 		}
-		if wide {
+		if len(rules.wide) > 0 || rules.listed {
 			keep = append(keep, kept{u, s})
 		}
 	}
@@ -146,6 +143,48 @@ func (c *Checker) Add(u *Unit) {
 	defer c.mu.Unlock()
 	c.kept = append(c.kept, keep...)
 	c.take(b)
+}
+
+// A selection contains the rules about the subjects of one kind with one name.
+type selection struct {
+	own, wide []*Rule
+	listed    bool // a rule may read such subjects from a list
+}
+
+type named struct {
+	kind subject.Kind
+	name string
+}
+
+// rules returns the rules about a subject. Many resources have the same type, but each unit has its
+// own name.
+func (c *Checker) rules(s *subject.Subject) *selection {
+	key := named{s.Kind, s.Name}
+	many := s.Kind == subject.Resource || s.Kind == subject.Data
+	if many {
+		if v, ok := c.chosen.Load(key); ok {
+			return v.(*selection)
+		}
+	}
+	out := &selection{listed: c.set.lists(c.o.Planned, s.Kind, s.Name)}
+	for _, r := range c.set.Rules {
+		switch {
+		case !r.Applies(s.Kind, s.Name):
+		case r.wide:
+			out.wide = append(out.wide, r)
+		default:
+			out.own = append(out.own, r)
+		}
+	}
+	if many {
+		c.chosen.Store(key, out)
+	}
+	return out
+}
+
+// batch returns a new batch for the subjects of a unit.
+func (c *Checker) batch(u *Unit) *batch {
+	return &batch{c: c, t: (&demand.Graph{}).Task(c.ctx), unit: u, last: make([]decision, len(c.known))}
 }
 
 // take adds the results of a batch.
@@ -165,17 +204,15 @@ func (c *Checker) Finish() Result {
 	for _, k := range c.kept {
 		b := byUnit[k.unit]
 		if b == nil {
-			b = &batch{c: c, t: (&demand.Graph{}).Task(c.ctx), unit: k.unit}
+			b = c.batch(k.unit)
 			byUnit[k.unit] = b
 			order = append(order, b)
 		}
-		for _, r := range c.set.Rules {
-			if r.wide && r.Applies(k.subject.Kind, k.subject.Name) {
-				b.check(r, k.subject)
-			}
+		for _, r := range c.rules(k.subject).wide {
+			b.check(r, k.subject)
 		}
 	}
-	whole := &batch{c: c, t: (&demand.Graph{}).Task(c.ctx), unit: &Unit{}}
+	whole := c.batch(&Unit{})
 	for _, r := range c.set.Rules {
 		if r.Kind == subject.Estate {
 			whole.check(r, &subject.Subject{Kind: subject.Estate, Attrs: cty.EmptyObjectVal, Config: cty.EmptyObjectVal})
@@ -215,7 +252,8 @@ type batch struct {
 	findings []*finding.Finding
 	failures map[failure][]string // as in Checker
 	passed   int
-	key      []byte // of the last expression; reused
+	key      []byte     // of the last expression; reused
+	last     []decision // the last decision of each expression
 }
 
 // check checks a rule for one subject.
@@ -272,15 +310,24 @@ func (b *batch) operation(r *Rule, s *subject.Subject) (applies, unknown bool) {
 // expression has an error, which it records.
 func (b *batch) eval(sc *scope, x *lang.Expr, what string) cty.Value {
 	known := b.c.known[x]
+	last := &b.last[known.number]
+	if last.result != cty.NilVal && known.ofUnit {
+		return last.result
+	}
 	key, ok := sc.appendKey(b.key[:0], b.t, known.refs)
 	if b.key = key; ok {
+		if last.result != cty.NilVal && bytes.Equal(last.key, key) {
+			return last.result
+		}
 		if result, ok := known.get(key); ok {
+			last.key, last.result = append(last.key[:0], key...), result
 			return result
 		}
 	}
 	v, clean := b.evaluate(sc, x, what)
 	if ok && clean {
 		known.put(key, v)
+		last.key, last.result = append(last.key[:0], key...), v
 	}
 	return v
 }
@@ -532,9 +579,12 @@ func (r *Rule) references(x *lang.Expr) (out []lang.Ref) {
 	return out
 }
 
+// references returns the references that decide a filter or a condition of the rule.
+func (s *scope) references(x *lang.Expr) []lang.Ref { return s.c.known[x].refs }
+
 // parts returns the paths of the subject's parts that decide an expression, such as .tags.cost.
 func (s *scope) parts(x *lang.Expr) (out []string) {
-	for _, ref := range s.rule.references(x) {
+	for _, ref := range s.references(x) {
 		if root := ref.Traversal.RootName(); (root == "attrs" || root == "config") && len(ref.Traversal) > 1 {
 			if text := pathText(ref.Traversal[1:]); !slices.Contains(out, text) {
 				out = append(out, text)
@@ -566,7 +616,7 @@ func (s *scope) waits(t *demand.Task, x *lang.Expr) (out []string) {
 	if s.c.o.Planned {
 		when = "before the apply"
 	}
-	for _, ref := range s.rule.references(x) {
+	for _, ref := range s.references(x) {
 		text := ref.Traversal.RootName() + pathText(ref.Traversal[1:])
 		v, used, ds := s.Resolve(t, ref.Traversal, &ref.At)
 		why := "is not known " + when

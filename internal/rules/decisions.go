@@ -29,10 +29,26 @@ const (
 // decisions are the results of one expression by the values to which it refers. They may be used
 // concurrently.
 type decisions struct {
-	refs []lang.Ref
+	number int // of the expression, from 0
+	refs   []lang.Ref
+	ofUnit bool // all references are to the unit, so that its subjects have the same result
 
 	mu    sync.Mutex
 	known map[string]cty.Value // true, false or unknown
+}
+
+// A decision is the result of an expression for one key.
+type decision struct {
+	key    []byte
+	result cty.Value // true, false or unknown; cty.NilVal means that there is none
+}
+
+func newDecisions(number int, r *Rule, x *lang.Expr) *decisions {
+	d := &decisions{number: number, refs: r.references(x), ofUnit: true}
+	for _, ref := range d.refs {
+		d.ofUnit = d.ofUnit && ref.Traversal.RootName() == "unit"
+	}
+	return d
 }
 
 func (d *decisions) get(key []byte) (result cty.Value, ok bool) {

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/hashicorp/go-version"
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/lang/subject"
 	"github.com/zclconf/go-cty/cty"
@@ -44,6 +46,83 @@ func (r *Rule) findLists() (out []list) {
 		})
 	}
 	return out
+}
+
+// fields are the fields of listed subjects that expressions read, by the name of the function. nil
+// means all fields. A list of an estate with many resources is large, and most rules read few fields.
+type fields map[string]map[string]bool
+
+// listFields returns the fields that the expressions of a set read.
+func (s *Set) listFields() fields {
+	out := fields{"resources": {"attrs": true}} // for core::getresources
+	for _, r := range s.Rules {
+		for _, x := range r.exprs() {
+			out.add(x)
+		}
+		for _, x := range r.locals {
+			out.add(x)
+		}
+	}
+	for _, f := range s.files {
+		for _, x := range f.locals {
+			out.add(x)
+		}
+	}
+	return out
+}
+
+// add adds the fields that an expression reads. A for expression over a list reads those that it names,
+// if it uses its variable only with a field. Everything else reads all fields.
+func (f fields) add(x *lang.Expr) {
+	native, ok := x.Expression.(hclsyntax.Node)
+	if !ok {
+		return
+	}
+	loops := map[*hclsyntax.FunctionCallExpr]*hclsyntax.ForExpr{}
+	_ = hclsyntax.VisitAll(native, func(n hclsyntax.Node) hcl.Diagnostics {
+		switch n := n.(type) {
+		case *hclsyntax.ForExpr:
+			if c, ok := n.CollExpr.(*hclsyntax.FunctionCallExpr); ok {
+				loops[c] = n
+			}
+		case *hclsyntax.FunctionCallExpr:
+			if listFunctions[n.Name] == "" {
+				break
+			}
+			if known, seen := f[n.Name]; !seen {
+				f[n.Name] = map[string]bool{}
+			} else if known == nil {
+				break
+			}
+			if loop := loops[n]; loop == nil || !f.loop(n.Name, loop) {
+				f[n.Name] = nil
+			}
+		}
+		return nil
+	})
+}
+
+// loop adds the fields that a for expression reads. It returns false if it may read all.
+func (f fields) loop(name string, x *hclsyntax.ForExpr) bool {
+	for _, part := range []hclsyntax.Expression{x.KeyExpr, x.ValExpr, x.CondExpr} {
+		if part == nil {
+			continue
+		}
+		for _, ref := range part.Variables() {
+			if ref.RootName() != x.ValVar {
+				continue
+			}
+			if len(ref) < 2 {
+				return false
+			}
+			step, ok := ref[1].(hcl.TraverseAttr)
+			if !ok {
+				return false
+			}
+			f[name][step.Name] = true
+		}
+	}
+	return true
 }
 
 // functions returns the functions of rules: those in table, those that list subjects, and
@@ -93,6 +172,8 @@ func (c *Checker) makeList(name string, kind subject.Kind, p Pattern) cty.Value 
 		return cty.DynamicVal
 	}
 	all := []cty.Value{}
+	read, known := c.fields[name]
+	everything := !known || read == nil
 	for _, k := range c.kept {
 		s := k.subject
 		if s.Kind != kind && (name != "changes" || s.Kind != subject.Data) || !p.Match(s.Name) {
@@ -104,11 +185,25 @@ func (c *Checker) makeList(name string, kind subject.Kind, p Pattern) cty.Value 
 		if name == "changes" && s.Unplanned() || name != "changes" && s.Gone {
 			continue
 		}
-		item := maps.Clone(s.Meta)
-		item["unit"] = cty.StringVal(k.unit.Name)
-		item["attrs"], item["config"] = s.Attrs, s.Config
-		if item["prior_attrs"] = cty.DynamicVal; c.o.Planned {
-			item["prior_attrs"] = prior(s)
+		item := map[string]cty.Value{}
+		for field, v := range s.Meta {
+			if everything || read[field] {
+				item[field] = v
+			}
+		}
+		if everything || read["unit"] {
+			item["unit"] = cty.StringVal(k.unit.Name)
+		}
+		if everything || read["attrs"] {
+			item["attrs"] = s.Attrs
+		}
+		if everything || read["config"] {
+			item["config"] = s.Config
+		}
+		if everything || read["prior_attrs"] {
+			if item["prior_attrs"] = cty.DynamicVal; c.o.Planned {
+				item["prior_attrs"] = prior(s)
+			}
 		}
 		all = append(all, cty.ObjectVal(item))
 	}

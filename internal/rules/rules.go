@@ -6,7 +6,6 @@
 package rules
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -81,8 +80,8 @@ type Exception struct {
 
 // A Pattern is a text in which * represents any characters.
 type Pattern struct {
-	text string         // "" means everything
-	re   *regexp.Regexp // nil means that text has no *
+	text  string   // "" means everything
+	parts []string // the texts between the *; nil means that there is none
 }
 
 // NewPattern returns the pattern of a text. "" and "*" match everything.
@@ -93,15 +92,23 @@ func NewPattern(text string) Pattern {
 	if !strings.Contains(text, "*") {
 		return Pattern{text: text}
 	}
-	return Pattern{text, regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, ".*") + "$")}
+	return Pattern{text, strings.Split(text, "*")}
 }
 
 // Match reports whether the pattern matches a text.
 func (p Pattern) Match(text string) bool {
-	if p.re == nil {
+	if p.parts == nil {
 		return p.text == "" || p.text == text
 	}
-	return p.re.MatchString(text)
+	text, ok := strings.CutPrefix(text, p.parts[0])
+	last := len(p.parts) - 1
+	for _, part := range p.parts[1:last] {
+		if !ok {
+			return false
+		}
+		_, text, ok = strings.Cut(text, part)
+	}
+	return ok && strings.HasSuffix(text, p.parts[last])
 }
 
 // Applies reports whether the rule is about subjects of a kind with a name.
@@ -120,17 +127,15 @@ func (r *Rule) Applies(k subject.Kind, name string) bool {
 // Wants returns a test whether a rule of the set needs subjects of a kind with a name. planned means
 // that the operations are known. The test caches its results and may be called concurrently.
 func (s *Set) Wants(planned bool) func(subject.Kind, string) bool {
-	type key struct {
-		kind subject.Kind
-		name string
-	}
-	var known sync.Map // key to bool
+	var known sync.Map // named to bool
 	return func(k subject.Kind, name string) bool {
-		if v, ok := known.Load(key{k, name}); ok {
+		if v, ok := known.Load(named{k, name}); ok {
 			return v.(bool)
 		}
 		wants := s.lists(planned, k, name) || slices.ContainsFunc(s.Rules, func(r *Rule) bool { return r.Applies(k, name) })
-		known.Store(key{k, name}, wants)
+		if k != subject.Unit && k != subject.Edge { // each has its own name
+			known.Store(named{k, name}, wants)
+		}
 		return wants
 	}
 }

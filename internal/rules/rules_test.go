@@ -233,3 +233,40 @@ rule "found" {
 		t.Errorf("%q", got)
 	}
 }
+
+// A list has the fields that expressions read: those that for expressions name, or all.
+func TestListFields(t *testing.T) {
+	u := &rules.Unit{Name: "u", Meta: map[string]cty.Value{"name": cty.StringVal("u")}, Subjects: []*subject.Subject{volume("v", map[string]cty.Value{"id": cty.StringVal("x")}, "")}}
+	const some = "rule \"some\" {\n  enforce {\n    condition     = false\n    error_message = join(\" \", [for k, v in resources(\"*\") : \"${k} ${v.unit}\" if v.attrs.id == \"x\" && !can(v.missing)])\n  }\n}\n"
+	for text, want := range map[string]string{
+		some: "0 u",
+		some + "rule \"nested\" {\n  enforce {\n    condition     = false\n    error_message = join(\" \", [for v in resources(\"*\") : [for w in [v] : w.address][0]])\n  }\n}\n":                    "0 u\nv",
+		some + "locals {\n  all = resources(\"*\")\n}\nrule \"whole\" {\n  enforce {\n    condition     = false\n    error_message = \"${local.all[0].address} ${local.all[0].config.id}\"\n  }\n}\n": "0 u\nv x",
+		"rule \"splat\" {\n  enforce {\n    condition     = false\n    error_message = join(\" \", resources(\"*\")[*].address)\n  }\n}\n":                                                            "v",
+	} {
+		res := check(t, text, rules.Options{}, u)
+		var got []string
+		for _, f := range res.Findings {
+			got = append(got, f.Message)
+		}
+		slices.Sort(got)
+		if strings.Join(got, "\n") != want || len(res.Diags) > 0 {
+			t.Errorf("%s: %q, %v", text, got, res.Diags)
+		}
+	}
+}
+
+// In a pattern, * represents any characters.
+func TestPattern(t *testing.T) {
+	for _, x := range []struct {
+		pattern, yes, no string
+	}{
+		{"aws_*", "aws_", "xaws_a"}, {"*_x", "a_x", "a_xy"}, {"a*b*c", "a1b2c", "abb"}, {"a*a", "aa", "a"}, {"*b*", "abc", "ac"}, {"prod/* -> dev/*", "prod/a -> dev/b", "prod/a -> prod/b"},
+		{"a**b", "ab", "ba"}, {"a", "a", "aa"}, {"a.c*", "a.c", "abc"},
+	} {
+		p := rules.NewPattern(x.pattern)
+		if !p.Match(x.yes) || p.Match(x.no) {
+			t.Errorf("%q matches %q %v and %q %v", x.pattern, x.yes, p.Match(x.yes), x.no, p.Match(x.no))
+		}
+	}
+}

@@ -129,6 +129,11 @@ func (o *Operation) addCauses(ctx context.Context, p *plan.Plan, po plan.Options
 			c.Origins[i].Was = was[fmt.Sprintf("%s:%d", x.File, x.Line)]
 		}
 	}
+	for _, d := range p.DataRead {
+		for i, x := range d.Origins {
+			d.Origins[i].Was = was[fmt.Sprintf("%s:%d", x.File, x.Line)]
+		}
+	}
 }
 
 // moved returns the state after the moves between units, and the moves.

@@ -28,6 +28,7 @@ import (
 // options contains the flags of the command.
 type options struct {
 	json, detailed, none, blame, exec, recursive bool
+	overUnits                                    bool // recursive, and there are units
 	vars                                         []workdir.VarFlag
 	units                                        unitflags.Flags
 	markdown                                     request.Markdown
@@ -67,7 +68,7 @@ Sensitive values are never shown.`,
 				flag.Bool(&o.detailed, "detailed-exitcode", "Exit with status 2 if values differ."),
 				flag.Bool(&o.exec, "exec", "Run the programs of run_cmd, sops_decrypt_file and the like, in both revisions with the same environment."),
 				flag.Bool(&o.none, "expect-none", "Exit with status 1 if values differ."),
-				flag.Bool(&o.recursive, "recursive", "Compare all directories of configuration below the working directory, such as a library of modules with its examples."),
+				flag.Bool(&o.recursive, "recursive", "Compare all directories of configuration below the working directory, such as a library of modules with its examples, and the units."),
 				flag.Bool(&o.json, "json", "Produce output in a machine-readable JSON format."),
 			}
 			fs = append(fs, flags.Markdown(&o.markdown)...)
@@ -170,7 +171,10 @@ func blame(ctx context.Context, c *command.Call, pair *revision.Pair, r *affecte
 
 // noun returns the word for what is compared besides the working directory.
 func (o *options) noun() string {
-	if o.recursive {
+	switch {
+	case o.overUnits:
+		return "configuration"
+	case o.recursive:
 		return "module"
 	}
 	return "unit"

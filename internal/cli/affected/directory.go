@@ -3,10 +3,6 @@ package affected
 import (
 	"context"
 	"errors"
-	"github.com/terrace-iac/terrace/config"
-	"github.com/terrace-iac/terrace/internal/base/readfile"
-	"github.com/terrace-iac/terrace/internal/base/sys"
-	"github.com/terrace-iac/terrace/internal/estate/workcopy/copytree"
 	"io/fs"
 	"maps"
 	"os"
@@ -14,16 +10,21 @@ import (
 	"slices"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/estate/affected"
 	"github.com/terrace-iac/terrace/internal/estate/revision"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy/copytree"
 	"github.com/terrace-iac/terrace/internal/lang/module"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 )
 
 // compareDirectories compares the working directory in two revisions.
@@ -35,9 +36,10 @@ func compareDirectories(ctx context.Context, c *command.Call, o *options, pair *
 	return ds
 }
 
-// compareLibrary compares all directories of configuration at and below the working directory.
+// compareLibrary compares all directories of configuration at and below the working directory, and the
+// units if there are any.
 func compareLibrary(ctx context.Context, c *command.Call, o *options, pair *revision.Pair, r *affected.Report) diag.List {
-	names := map[string]bool{}
+	names, ofUnits := map[string]bool{}, map[string]bool{}
 	for _, x := range []*revision.Revision{pair.Base, pair.Head} {
 		files := x.Files(c.Files)
 		err := files.WalkDir(x.Dir, func(path string, d fs.DirEntry, err error) error {
@@ -47,8 +49,15 @@ func compareLibrary(ctx context.Context, c *command.Call, o *options, pair *revi
 			case copytree.Private(d.Name()):
 				return filepath.SkipDir
 			}
+			name := sys.RelativeTo(x.Dir, path)
+			at := *c
+			at.Directory = c.Directory.In(path, c.Env, nil)
+			at.Files = files
+			if info, err := files.Stat(filepath.Join(path, syntax.StackName)); err == nil && !info.IsDir() || units.IsUnit(&at, &o.units.Selection) {
+				ofUnits[name] = true
+			}
 			if config.IsConfigDir(path, config.Options{FS: files}) {
-				names[sys.RelativeTo(x.Dir, path)] = true
+				names[name] = true
 			}
 			return nil
 		})
@@ -57,7 +66,15 @@ func compareLibrary(ctx context.Context, c *command.Call, o *options, pair *revi
 		}
 	}
 	var ds diag.List
+	if o.overUnits = len(ofUnits) > 0; o.overUnits {
+		if ds = compareEstates(ctx, c, o, pair, r); ds.HasErrors() {
+			return ds
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if ofUnits[name] { // its module was compared with the values of the unit
+			continue
+		}
 		at, own := *c, *o
 		if name != "." {
 			at.Directory = c.Directory.In(filepath.Join(c.Dir, name), c.Env, nil)

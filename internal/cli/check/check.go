@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/base/atomicfile"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/base/release"
 	"github.com/terrace-iac/terrace/internal/base/sys"
@@ -24,8 +25,10 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
 	"github.com/terrace-iac/terrace/internal/estate/request"
+	"github.com/terrace-iac/terrace/internal/rules"
 	"github.com/terrace-iac/terrace/internal/rules/finding"
 	"github.com/terrace-iac/terrace/internal/rules/format"
 	"github.com/terrace-iac/terrace/internal/rules/lint"
@@ -264,11 +267,21 @@ func lintEstate(ctx context.Context, c *command.Call, o *options, set *rulecheck
 		return nil, ds
 	}
 	l := &lint.Linter{On: o.on, Root: c.Dir}
-	found, more := l.Estate(ctx, e, eo.UnitEnv(c.Dir))
-	if set != nil {
-		res, errs := set.Estate(ctx, e, nil, units.KeptSchemas(c, func(dir string) string { return dir }))
-		found, more = append(found, res.Findings...), slices.Concat(more, errs, res.Diags)
+	lints := l.Units(e)
+	var res rules.Result
+	var errs diag.List
+	if set == nil {
+		parallel.Each(len(e.Found.Units), 0, func(i int) {
+			lints.Read(ctx, i, e.Config)
+			e.Release(e.Found.Units[i])
+		})
+	} else { // each unit is evaluated once, for both
+		res, errs = set.Estate(ctx, e, rulecheck.OfEstate{Schemas: units.KeptSchemas(c, func(dir string) string { return dir }), Also: func(i int, config func(context.Context, *discovery.Unit) (*estate.UnitConfig, diag.List)) {
+			lints.Read(ctx, i, config)
+		}})
 	}
+	found, more := lints.Findings(ctx, eo.UnitEnv(c.Dir))
+	found, more = append(found, res.Findings...), slices.Concat(more, errs, res.Diags)
 	return found, slices.Concat(ds, e.Found.Ungenerated, more).Once()
 }
 

@@ -149,6 +149,6 @@ func unitPlans(ctx context.Context, c *command.Call, o *options, set *rulecheck.
 	if ds.HasErrors() {
 		return res, ds
 	}
-	res, more := set.Estate(ctx, e, plans, units.KeptSchemas(c, func(dir string) string { return dir }))
+	res, more := set.Estate(ctx, e, rulecheck.OfEstate{Plans: plans, Schemas: units.KeptSchemas(c, func(dir string) string { return dir })})
 	return res, append(ds, more...)
 }

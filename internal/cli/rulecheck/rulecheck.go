@@ -119,9 +119,18 @@ func (r *Rules) Directory(ctx context.Context, e *engine.Engine, given Given) (r
 	return c.Finish(), nil
 }
 
-// Estate checks the rules for the units of an estate. plans contains the plans of units; nil means
-// that there is no plan. schemas may be nil; see estate.Estate.Subjects.
-func (r *Rules) Estate(ctx context.Context, e *estate.Estate, plans map[*discovery.Unit]*plan.Plan, schemas estate.ProviderSchemas) (rules.Result, diag.List) {
+// OfEstate is the input of Estate. The zero value is usable.
+type OfEstate struct {
+	Plans   map[*discovery.Unit]*plan.Plan // nil means that there is no plan
+	Schemas estate.ProviderSchemas         // may be nil; see estate.Estate.Subjects
+	// Also is called with the index of each unit, concurrently, before the estate forgets the unit. config
+	// is estate.Subjects.Config. Also may be nil.
+	Also func(i int, config func(context.Context, *discovery.Unit) (*estate.UnitConfig, diag.List))
+}
+
+// Estate checks the rules for the units of an estate.
+func (r *Rules) Estate(ctx context.Context, e *estate.Estate, o OfEstate) (rules.Result, diag.List) {
+	plans := o.Plans
 	show := func(file string) string {
 		if filepath.IsAbs(file) {
 			file = sys.RelativeTo(r.call.Dir, file)
@@ -130,10 +139,13 @@ func (r *Rules) Estate(ctx context.Context, e *estate.Estate, plans map[*discove
 	}
 	prefix := filepath.ToSlash(sys.RelativeTo(r.dir, e.Found.Root())) // as in UnitName
 	wants := r.Wants(plans != nil)
-	c, all := r.checker(ctx, plans != nil), e.Subjects(wants, show, prefix, schemas)
+	c, all := r.checker(ctx, plans != nil), e.Subjects(wants, show, prefix, o.Schemas)
 	units := e.Found.Units
 	messages := parallel.Map(len(units), 0, func(i int) diag.List {
 		u := units[i]
+		if o.Also != nil {
+			o.Also(i, all.Config)
+		}
 		found, ds := all.Of(ctx, u)
 		if ds.HasErrors() {
 			return ds

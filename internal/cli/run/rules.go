@@ -80,7 +80,7 @@ func (r *estateRun) checkRules(ctx context.Context, results []*estate.Result) bo
 	if r.f.On != "" {
 		ds = r.takeSaved(ctx, results)
 	}
-	res, more := r.ruled.rules.Estate(ctx, r.estate, r.ruled.plans, nil)
+	res, more := r.ruled.rules.Estate(ctx, r.estate, rulecheck.OfEstate{Plans: r.ruled.plans})
 	failed := rulecheck.Messages(res)
 	set := r.ruleSources(failed)
 	r.page.Rules = planpage.Rules{Set: set, All: failed, Of: map[string]diag.List{}}

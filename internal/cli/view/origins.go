@@ -27,7 +27,7 @@ type Origin struct {
 // AllOrigins returns the origins of all values of a plan if it contains them, and otherwise those of the
 // new values.
 func AllOrigins(p *plan.Plan) []Origin {
-	if !slices.ContainsFunc(p.Changes, func(c *plan.Change) bool { return len(c.Origins) > 0 }) && !slices.ContainsFunc(p.Outputs, func(o *plan.OutputChange) bool { return len(o.Origins) > 0 }) {
+	if len(p.DataRead) == 0 && !slices.ContainsFunc(p.Changes, func(c *plan.Change) bool { return len(c.Origins) > 0 }) && !slices.ContainsFunc(p.Outputs, func(o *plan.OutputChange) bool { return len(o.Origins) > 0 }) {
 		return Origins(p)
 	}
 	var out []Origin
@@ -43,6 +43,9 @@ func AllOrigins(p *plan.Plan) []Origin {
 			}
 		}
 		add(c.Addr.String(), c.Origins)
+	}
+	for _, d := range p.DataRead {
+		add(d.Addr.String(), d.Origins)
 	}
 	for _, o := range p.Outputs {
 		add("output."+o.Name, o.Origins)

@@ -325,8 +325,8 @@ func (c *comparer) presence(o *outline.Object, without, has *Side, removed bool)
 	if c.common != nil && o.Kind != outline.Unit {
 		return c.common
 	}
+	names := []string{}
 	if o.Kind == outline.Resource {
-		names := []string{}
 		if o.Repeat != "" {
 			names = append(names, o.Of+"."+o.Repeat)
 		}
@@ -354,11 +354,22 @@ func (c *comparer) presence(o *outline.Object, without, has *Side, removed bool)
 			}
 		}
 	}
+	for _, name := range names { // the block exists in both revisions, with other instances
+		if all := without.places(without.at(name)); len(all) > 0 && without.exists(name) {
+			return &Cause{File: all[0].File, Line: all[0].Line}
+		}
+	}
 	x := has.cause(o.At)
 	if x != nil {
 		x.Removed = removed
 	}
 	return x
+}
+
+// exists reports whether the explanation of an argument begins in the argument itself.
+func (s *Side) exists(name string) bool {
+	x := s.at(name)
+	return x != nil && len(x.Steps) > 0 && x.Steps[0].At != nil && x.Steps[0].Kind == explanation.Argument
 }
 
 // explain returns the explanation of a part of an object, or nil if there is none.
@@ -407,17 +418,29 @@ func (c *comparer) within(d outline.Difference, p outline.PartDifference, old, n
 		return nil
 	}
 	around := &outline.Part{Path: p.Path[:i]}
-	from := c.parting(c.base.explain(d.Old, around), c.head.explain(d.New, around), 0)
+	before, after := c.base.explain(d.Old, around), c.head.explain(d.New, around)
+	from := c.parting(before, after, 0)
+	if from == nil {
+		return nil
+	}
+	if now != nil {
+		if step, ok := beyond(c.head.places(after), c.head.places(now)); ok {
+			return &Cause{File: step.File, Line: step.Line, After: step.text}
+		}
+	} else if step, ok := beyond(c.base.places(before), c.base.places(old)); ok {
+		return &Cause{File: step.File, Line: step.Line, Before: step.text, Removed: true}
+	}
 	switch {
-	case from == nil:
+	case from.Before != "" && from.After != "": // the line has lost or got a part
+		return from
 	case now != nil && !from.Removed:
 		for _, step := range c.head.places(now) {
 			if step.File == from.File && step.Line >= from.Line {
 				return &Cause{File: step.File, Line: step.Line, After: step.text}
 			}
 		}
-	case now == nil: // the line that is nearest to it, since the lines of the two revisions have other numbers
-		var out *Cause
+	case now == nil:
+		var out *Cause // the line that is nearest to it, since the lines of the two revisions have other numbers
 		far := 0
 		for _, step := range c.base.places(old) {
 			if n := max(step.Line-from.Line, from.Line-step.Line); c.sameFile(step.File, from.File) && (out == nil || n < far) {
@@ -427,6 +450,22 @@ func (c *comparer) within(d outline.Difference, p outline.PartDifference, old, n
 		return out
 	}
 	return nil
+}
+
+// beyond returns the first place of the explanation of a part that the explanation of the whole object
+// or list does not have, on another line than the last place of that. ok is false if the explanations
+// do not begin with the same places.
+func beyond(whole, part []place) (p place, ok bool) {
+	n := len(whole)
+	if n == 0 || len(part) <= n {
+		return p, false
+	}
+	for i := range whole {
+		if whole[i].File != part[i].File || whole[i].Line != part[i].Line {
+			return p, false
+		}
+	}
+	return part[n], part[n].Line != whole[n-1].Line
 }
 
 // parting returns the first step in which two explanations differ, or nil if there is none.
@@ -453,7 +492,7 @@ func (c *comparer) parting(old, now *explanation.Explanation, depth int) *Cause 
 	if x := c.refer(references(now), depth); x != nil {
 		return x
 	}
-	if n := len(b); n > 0 && b[n-1].text == "" && len(c.unitOutputs(nil, now, 0)) == 0 { // the line that differs is not shown, since it has other values too
+	if n := len(b); n > 0 && (b[n-1].text == "" || begins(b[n-1], old, now)) && len(c.unitOutputs(nil, now, 0)) == 0 { // the line that differs is not shown, since it has other values too
 		out := &Cause{File: b[n-1].File, Line: b[n-1].Line}
 		if last := now.Steps[len(now.Steps)-1]; !last.Computed && last.At == b[n-1].SourceLine && !old.Sensitive && !now.Sensitive {
 			_, out.Before = shown(old)
@@ -462,6 +501,14 @@ func (c *comparer) parting(old, now *explanation.Explanation, depth int) *Cause 
 		return out
 	}
 	return nil
+}
+
+// begins reports whether the text of the last place of an explanation is only the first of several lines
+// that set a value, which differs from the old one.
+func begins(last place, old, now *explanation.Explanation) bool {
+	step := now.Steps[len(now.Steps)-1]
+	return strings.ContainsAny(last.text[len(last.text)-1:], "{[(") && step.At == last.SourceLine && step.Kind != explanation.Provider &&
+		old.Value != cty.NilVal && now.Value != cty.NilVal && !old.Value.RawEquals(now.Value)
 }
 
 func (c *comparer) sameFile(base, head string) bool {

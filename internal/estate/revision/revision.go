@@ -93,11 +93,11 @@ func Open(ctx context.Context, repo git.Repo, trees *git.Worktrees, dir string, 
 		}
 		base = id
 	}
-	if p.Base, err = p.commit(ctx, trees, dir, base, checkout); err == nil {
+	if p.Base, err = p.commit(ctx, trees, dir, base, checkout, head == ""); err == nil {
 		if head == "" {
 			p.Head = &Revision{Name: WorkingTree, Dir: dir, root: top, as: top}
 		} else {
-			p.Head, err = p.commit(ctx, trees, dir, head, checkout)
+			p.Head, err = p.commit(ctx, trees, dir, head, checkout, false)
 		}
 	}
 	if err != nil {
@@ -107,8 +107,9 @@ func Open(ctx context.Context, repo git.Repo, trees *git.Worktrees, dir string, 
 	return p, nil
 }
 
-// commit returns the revision of a commit. With checkout, it is checked out in a worktree.
-func (p *Pair) commit(ctx context.Context, trees *git.Worktrees, dir, name string, checkout bool) (*Revision, error) {
+// commit returns the revision of a commit. With checkout, it is checked out in a worktree. sparse is as
+// for git.Repo.PatchOf.
+func (p *Pair) commit(ctx context.Context, trees *git.Worktrees, dir, name string, checkout, sparse bool) (*Revision, error) {
 	id, err := p.repo.Commit(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("there is no commit %s", name)
@@ -122,7 +123,7 @@ func (p *Pair) commit(ctx context.Context, trees *git.Worktrees, dir, name strin
 		shown = id[:min(len(id), 12)]
 	}
 	if !checkout {
-		patch, err := p.repo.PatchOf(ctx, p.top, id)
+		patch, err := p.repo.PatchOf(ctx, p.top, id, sparse)
 		if err != nil {
 			return nil, err
 		}

@@ -322,6 +322,8 @@ func (c collector) call(m *eval.Module, call *eval.Call) {
 	if call.Node == nil {
 		p.because("the module is not installed")
 		out.Parts = append(out.Parts, outline.Part{Path: " content", Print: p.missing(call), Unknown: true, Fixed: true, At: cfg.At})
+	} else { // so that it may change if it is unknown in the other revision
+		out.Parts = append(out.Parts, outline.Part{Path: " content", Print: newDigest("known").sum(), Fixed: true, At: cfg.At})
 	}
 	c.add(out)
 	if call.Node == nil {

@@ -9,9 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
@@ -23,11 +21,33 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Estate returns the findings in the units of an estate and in their modules, if these are on this
-// machine. env is the environment in which the units are evaluated.
-func (l *Linter) Estate(ctx context.Context, e *estate.Estate, env unit.Env) ([]*finding.Finding, diag.List) {
-	all := parallel.Map(len(e.Found.Units), 0, func(i int) *unitFacts { return l.unit(ctx, e, e.Found.Units[i]) })
-	s := &estateLint{l: l, units: all, shared: map[string]bool{}}
+// Units checks the units of an estate and their modules, if these are on this machine. Read may be
+// called concurrently, once for each unit, and Findings after that.
+type Units struct {
+	l     *Linter
+	e     *estate.Estate
+	units []*unitFacts
+	// shared are the files that other files import, include or read.
+	shared map[string]bool
+}
+
+// Units returns a check of the units of an estate.
+func (l *Linter) Units(e *estate.Estate) *Units {
+	return &Units{l: l, e: e, units: make([]*unitFacts, len(e.Found.Units)), shared: map[string]bool{}}
+}
+
+// Config returns the configuration of a unit; see estate.Estate.Config.
+type Config func(context.Context, *discovery.Unit) (*estate.UnitConfig, diag.List)
+
+// Read reads the unit with the given index. The estate may forget the unit afterwards. If no lint is
+// on, only errors in the configuration of the unit are reported.
+func (s *Units) Read(ctx context.Context, i int, config Config) {
+	s.units[i] = s.l.unit(ctx, s.e, s.e.Found.Units[i], config)
+}
+
+// Findings returns the findings. env is the environment in which the units are evaluated.
+func (s *Units) Findings(ctx context.Context, env unit.Env) ([]*finding.Finding, diag.List) {
+	l, all := s.l, s.units
 	var ds diag.List
 	for _, u := range all {
 		ds = append(ds, u.ds...)
@@ -76,17 +96,10 @@ type unitFacts struct {
 	ds     diag.List
 }
 
-// estateLint checks the units of an estate together.
-type estateLint struct {
-	l      *Linter
-	units  []*unitFacts
-	shared map[string]bool // the files that other files import, include or read
-}
-
-func (l *Linter) unit(ctx context.Context, e *estate.Estate, u *discovery.Unit) *unitFacts {
+func (l *Linter) unit(ctx context.Context, e *estate.Estate, u *discovery.Unit, config Config) *unitFacts {
 	out := &unitFacts{name: u.Name, id: u.ID}
-	cfg, ds := e.Config(ctx, u)
-	if out.ds = ds; cfg == nil || ds.HasErrors() {
+	cfg, ds := config(ctx, u)
+	if out.ds = ds; cfg == nil || ds.HasErrors() || l.On.None() {
 		return out
 	}
 	out.source, out.edges = cfg.Source, cfg.Edges
@@ -101,9 +114,9 @@ func (l *Linter) unit(ctx context.Context, e *estate.Estate, u *discovery.Unit) 
 	}
 	for _, path := range paths {
 		if f := e.Sources().File(path); f != nil {
-			out.files = append(out.files, l.facts(File{Path: path, Text: f.Bytes}))
+			out.files = append(out.files, l.facts(File{Path: path, Text: f.Bytes, Unit: true}))
 		} else if text, err := readfile.Whole(path); err == nil {
-			out.files = append(out.files, l.facts(File{Path: path, Text: text}))
+			out.files = append(out.files, l.facts(File{Path: path, Text: text, Unit: true}))
 		}
 	}
 	if src := text(cfg.Source); cfg.Module == nil || remote(src) {
@@ -169,7 +182,7 @@ func ofFile(f *facts, name string) []*finding.Finding {
 }
 
 // ofUnit returns the findings about a unit's own file, and about the source of its module.
-func (s *estateLint) ofUnit(u *unitFacts) (out []*finding.Finding) {
+func (s *Units) ofUnit(u *unitFacts) (out []*finding.Finding) {
 	report := func(code, address, path string, at source.Range, text, message string, fix ...finding.Edit) {
 		out = append(out, &finding.Finding{
 			Rule: code, Level: rule(code).Level, Verdict: finding.Fail, Message: message, Unit: u.name, Address: address, Path: path, Text: text, SetAt: at, Fix: fix,
@@ -183,24 +196,20 @@ func (s *estateLint) ofUnit(u *unitFacts) (out []*finding.Finding) {
 	for _, o := range u.over {
 		report(OverriddenValue, "", o.Path, o.At, "", fmt.Sprintf("A later layer replaces %s.", o.Path))
 	}
-	if len(u.files) == 0 || u.files[0].body == nil || s.shared[u.files[0].path] {
+	if len(u.files) == 0 || u.files[0].unit == nil || s.shared[u.files[0].path] {
 		return out
 	}
 	own := u.files[0]
-	for _, b := range own.body.Blocks {
-		switch {
-		case b.Type == "locals" && !own.uses["local"]:
-			for _, a := range inOrder(b.Body) {
-				if !own.uses["local."+a.Name] {
-					report(UnusedLocal, "local."+a.Name, "", a.NameRange, "", fmt.Sprintf("Nothing refers to the local value %q.", a.Name), own.removal(a)...)
-				}
-			}
-		case b.Type == "dependency" && len(b.Labels) == 1:
-			if !slices.ContainsFunc(u.files, func(f *facts) bool {
-				return f.uses["dependency."+b.Labels[0]] || f.uses["dependency"] || f.json || f.body == nil
-			}) {
-				report(UnreadDependency, subject(b), "", b.DefRange(), "", fmt.Sprintf("Nothing reads the outputs of the dependency %q. It only sets the order of the units.", b.Labels[0]))
-			}
+	for _, x := range own.unit.locals {
+		if !own.uses["local"] && !own.uses["local."+x.name] {
+			report(UnusedLocal, "local."+x.name, "", x.nameAt, "", fmt.Sprintf("Nothing refers to the local value %q.", x.name), own.removal(x.argument)...)
+		}
+	}
+	for _, x := range own.unit.dependencies {
+		if !slices.ContainsFunc(u.files, func(f *facts) bool {
+			return f.uses["dependency."+x.label] || f.uses["dependency"] || f.json || f.unit == nil
+		}) {
+			report(UnreadDependency, x.subject, "", x.at, "", fmt.Sprintf("Nothing reads the outputs of the dependency %q. It only sets the order of the units.", x.label))
 		}
 	}
 	return out
@@ -221,7 +230,7 @@ func unpinnedUnit(src string) string {
 }
 
 // outputs returns the outputs that no unit reads.
-func (s *estateLint) outputs() (out []*finding.Finding) {
+func (s *Units) outputs() (out []*finding.Finding) {
 	read := map[string]map[string]bool{} // by unit; the output "" means all
 	for _, u := range s.units {
 		for _, d := range u.edges {
@@ -230,7 +239,7 @@ func (s *estateLint) outputs() (out []*finding.Finding) {
 			}
 			for _, f := range u.files {
 				maps.Copy(read[d.ID], f.outputs)
-				read[d.ID][""] = read[d.ID][""] || f.body == nil
+				read[d.ID][""] = read[d.ID][""] || f.unit == nil
 			}
 		}
 	}
@@ -255,12 +264,12 @@ func (s *estateLint) outputs() (out []*finding.Finding) {
 
 // includes returns the include blocks that can be import blocks: those that RewriteIncludes
 // rewrites, because every unit that they affect renders as before.
-func (s *estateLint) includes(ctx context.Context, env unit.Env) (out []*finding.Finding, ds diag.List) {
+func (s *Units) includes(ctx context.Context, env unit.Env) (out []*finding.Finding, ds diag.List) {
 	l := s.l
 	byPath := map[string]*unitFacts{}
 	var paths []string
 	for _, u := range s.units {
-		if len(u.files) > 0 && u.files[0].body != nil && slices.ContainsFunc(u.files[0].body.Blocks, func(b *hclsyntax.Block) bool { return b.Type == "include" }) {
+		if len(u.files) > 0 && u.files[0].unit != nil && len(u.files[0].unit.includes) > 0 {
 			paths = append(paths, u.files[0].path)
 			byPath[u.files[0].path] = u
 		}
@@ -277,13 +286,11 @@ func (s *estateLint) includes(ctx context.Context, env unit.Env) (out []*finding
 		if u == nil {
 			continue
 		}
-		for _, b := range u.files[0].body.Blocks {
-			if b.Type == "include" {
-				out = append(out, l.selected([]*finding.Finding{{
-					Rule: IncludeAsImport, Level: rule(IncludeAsImport).Level, Verdict: finding.Fail, Unit: u.name, Address: subject(b), SetAt: b.DefRange(),
-					Message: "The include block can be an import block with the same result.", Rewrite: true,
-				}}, u.files[:1])...)
-			}
+		for _, x := range u.files[0].unit.includes {
+			out = append(out, l.selected([]*finding.Finding{{
+				Rule: IncludeAsImport, Level: rule(IncludeAsImport).Level, Verdict: finding.Fail, Unit: u.name, Address: x.subject, SetAt: x.at,
+				Message: "The include block can be an import block with the same result.", Rewrite: true,
+			}}, u.files[:1])...)
 		}
 	}
 	return out, nil

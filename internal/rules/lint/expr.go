@@ -204,13 +204,26 @@ var (
 	})
 )
 
+// tokenParts contains a part of each form in tokens: a text without any of them has no token.
+var tokenParts = []string{"PRIVATE KEY", "AKIA", "ASIA", "gh", "glpat-", "xox", "AIza", "sk_live_", "hvs."}
+
+// token returns the key or token in a text, or "".
+func token(text string) string {
+	for _, part := range tokenParts {
+		if strings.Contains(text, part) {
+			return tokens().FindString(text)
+		}
+	}
+	return ""
+}
+
 // text checks a literal text for secrets. The message does not contain the text.
 func (w *walk) text(text string, at source.Range, p place) {
 	if p.key || text == "" {
 		return
 	}
 	// A text in a finding about a secret is not part of its fingerprint, which may be published.
-	if found := tokens().FindString(text); found != "" && !strings.Contains(strings.ToUpper(text), "EXAMPLE") {
+	if found := token(text); found != "" && !strings.Contains(strings.ToUpper(text), "EXAMPLE") {
 		w.report(SecretToken, w.in, w.path, at, p.name, "The text contains a private key or an access token. Revoke it, and read it from a sensitive variable or a secret store.")
 		return
 	}
@@ -246,7 +259,7 @@ func (x *facts) quotes(a *hclsyntax.Attribute, in scope, path string) {
 		if !ok {
 			return nil
 		}
-		if text, ok := literal(t); ok && address().MatchString(text) {
+		if text, ok := literal(t); ok && strings.ContainsAny(text, ".[") && address().MatchString(text) {
 			x.quoted = append(x.quoted, quoted{text, in.subject, t.SrcRange})
 		}
 		return nil

@@ -25,15 +25,19 @@ type File struct {
 	Text      []byte
 	Override  bool // an override file
 	Generated bool // written by a generate block; its references count, but it has no findings
+	Unit      bool // the file of a unit, or a file that one reads
 }
 
 // facts contains the parts of one file that lints check. It depends only on the text of the file: a
 // file of several modules is read once.
 type facts struct {
-	path  string
-	text  []byte
-	body  *hclsyntax.Body // nil for JSON, and for a file with errors
-	json  bool
+	path string
+	text []byte
+	body *hclsyntax.Body // nil for JSON, for a file with errors, and for the file of a unit
+	json bool
+	// unit contains the blocks of the file of a unit that lints check, instead of body. nil means that
+	// there are none to check, as for body. An estate has many such files, and bodies are large.
+	unit  *unitBlocks
 	uses  map[string]bool // the references: "var.a", "local.b", "data.t.n", "t.n", "aws.alias"
 	funcs map[string]bool // the called functions
 	// outputs are the outputs of other units that the file reads. "" means that it reads all.
@@ -52,7 +56,7 @@ type quoted struct {
 
 // facts returns the facts of a file.
 func (l *Linter) facts(f File) *facts {
-	key := sha256.Sum256(append(fmt.Appendf(nil, "%s\x00%t\x00", f.Path, f.Generated), f.Text...))
+	key := sha256.Sum256(append(fmt.Appendf(nil, "%s\x00%t%t\x00", f.Path, f.Generated, f.Unit), f.Text...))
 	return l.files.Local(key, func() (*facts, bool) {
 		if before := l.earlier.Load(); before != nil {
 			if x, ok := before.files.Get(key); ok {
@@ -95,7 +99,52 @@ func read(f File) *facts {
 	if f.Generated {
 		x.found, x.quoted = nil, nil
 	}
+	if f.Unit {
+		x.unit, x.body = unitBlocksOf(x.body), nil
+	}
 	return x
+}
+
+// unitBlocks are the blocks of the file of a unit that lints check.
+type unitBlocks struct {
+	locals                 []local
+	dependencies, includes []labeled
+}
+
+// local is a local value of a file.
+type local struct {
+	name     string
+	nameAt   source.Range
+	argument source.Range
+}
+
+// labeled is a block with a label.
+type labeled struct {
+	label, subject string
+	at             source.Range // of its header
+}
+
+func unitBlocksOf(body *hclsyntax.Body) *unitBlocks {
+	out := &unitBlocks{}
+	for _, b := range body.Blocks {
+		label := ""
+		if len(b.Labels) == 1 {
+			label = b.Labels[0]
+		}
+		switch b.Type {
+		case "locals":
+			for _, a := range inOrder(b.Body) {
+				out.locals = append(out.locals, local{a.Name, a.NameRange, a.SrcRange})
+			}
+		case "dependency":
+			if label != "" {
+				out.dependencies = append(out.dependencies, labeled{label, subject(b), b.DefRange()})
+			}
+		case "include":
+			out.includes = append(out.includes, labeled{label, subject(b), b.DefRange()})
+		}
+	}
+	return out
 }
 
 // scope is the position of a body in its file.

@@ -85,6 +85,16 @@ func Rules() []Rule {
 // A Selection is the set of the rules that are on.
 type Selection map[string]bool
 
+// None reports whether no rule is on.
+func (s Selection) None() bool {
+	for _, on := range s {
+		if on {
+			return false
+		}
+	}
+	return true
+}
+
 // Select returns the rules that are on: those that are on by default and those in enable, without
 // those in disable; or only those in only. Each name is a code, also with OpenTofu's prefix
 // "core:", or "all". err names an unknown code.

@@ -250,15 +250,14 @@ func (c *checker) locals(f *facts, b *hclsyntax.Block) {
 	}
 	for _, a := range inOrder(b.Body) {
 		if !c.uses["local."+a.Name] {
-			c.report(UnusedLocal, "local."+a.Name, "", a.NameRange, "", fmt.Sprintf("Nothing refers to the local value %q.", a.Name), f.removal(a)...)
+			c.report(UnusedLocal, "local."+a.Name, "", a.NameRange, "", fmt.Sprintf("Nothing refers to the local value %q.", a.Name), f.removal(a.SrcRange)...)
 		}
 	}
 }
 
-// removal returns the edit that removes an argument with its line. It returns nil if the line, or
+// removal returns the edit that removes the argument in a range with its line. It returns nil if the line, or
 // the line above, has a comment, which the edit would lose or leave without what it is about.
-func (x *facts) removal(a *hclsyntax.Attribute) []finding.Edit {
-	at := a.SrcRange
+func (x *facts) removal(at source.Range) []finding.Edit {
 	from, to := at.Start.Byte, at.End.Byte
 	for from > 0 && (x.text[from-1] == ' ' || x.text[from-1] == '\t') {
 		from--
@@ -429,7 +428,7 @@ func (c *checker) dependsOn(f *facts, b *hclsyntax.Block, a *hclsyntax.Attribute
 // the list has no other.
 func (x *facts) element(a *hclsyntax.Attribute, t *hclsyntax.TupleConsExpr, i int) []finding.Edit {
 	if len(t.Exprs) == 1 {
-		return x.removal(a)
+		return x.removal(a.SrcRange)
 	}
 	at := t.Exprs[i].Range()
 	if i+1 < len(t.Exprs) {

@@ -25,11 +25,12 @@ const (
 // PatchOf returns the difference between the working tree with the root top and a commit: the files as
 // a checkout of the commit would write them, and those that it would not contain. Files that git
 // ignores are the same in both, and so are submodules of the same commit. Other submodules are empty
-// directories.
-func (r Repo) PatchOf(ctx context.Context, top, commit string) (*readfile.Patch, error) {
+// directories. sparse omits the files that a sparse checkout does not write, because the working tree
+// lacks them too.
+func (r Repo) PatchOf(ctx context.Context, top, commit string, sparse bool) (*readfile.Patch, error) {
 	r.Dir = top
 	r.Environ = append(r.Environ[:len(r.Environ):len(r.Environ)], "GIT_OPTIONAL_LOCKS=0") // so that the index is not written
-	d := &difference{Patch: readfile.NewPatch(top), repo: r, top: top, left: map[string]int{}, read: map[string]*contents{}}
+	d := &difference{Patch: readfile.NewPatch(top), repo: r, top: top, sparse: sparse, left: map[string]int{}, read: map[string]*contents{}}
 	if err := d.untracked(ctx); err != nil {
 		return nil, err
 	}
@@ -49,11 +50,14 @@ func (r Repo) PatchOf(ctx context.Context, top, commit string) (*readfile.Patch,
 // A difference builds a patch. Names are relative to the root, with slashes.
 type difference struct {
 	*readfile.Patch
-	repo  Repo
-	top   string
-	left  map[string]int // number of files of the commit below each directory
-	gone  []string       // files of the working tree that the commit does not contain
-	links []string       // tracked symbolic links
+	repo Repo
+	top  string
+	// sparse omits the files in omitted, which the working tree lacks.
+	sparse  bool
+	omitted map[string]bool
+	left    map[string]int // number of files of the commit below each directory
+	gone    []string       // files of the working tree that the commit does not contain
+	links   []string       // tracked symbolic links
 	// unsure contains tracked files that "git diff" does not compare with the working tree.
 	unsure map[string]bool
 	put    []string // regular files of the commit that differ
@@ -116,6 +120,15 @@ func (d *difference) tracked(ctx context.Context) error {
 		}
 		last = name
 		tag, mode, _ := strings.Cut(what, " ")
+		if d.sparse && (tag == "S" || tag == "s") {
+			if _, err := os.Lstat(d.path(name)); err != nil {
+				if d.omitted == nil {
+					d.omitted = map[string]bool{}
+				}
+				d.omitted[name] = true
+				continue
+			}
+		}
 		d.count(name, 1)
 		if tag != "H" {
 			if d.unsure == nil {
@@ -172,7 +185,7 @@ func (d *difference) changed(ctx context.Context, commit string) error {
 			}
 			d.unsure[name] = true
 		}
-		if d.unsure[name] || changed[name] {
+		if d.unsure[name] || d.omitted[name] || changed[name] {
 			continue
 		}
 		changed[name] = true
@@ -287,15 +300,11 @@ func (d *difference) load(ctx context.Context) error {
 	if d.repo.Exec == nil {
 		return fmt.Errorf("git cannot be run here")
 	}
+	// A filter that fails for one file ends the process. The other files are then read when they are
+	// needed, and only a file that is needed causes an error.
 	var said sys.Buffer
-	err := d.repo.Exec(ctx, sys.Command{Path: "git", Args: []string{"cat-file", "--batch", "--filters"}, Dir: d.repo.Dir, Env: d.repo.Environ, Stdin: &in, Stdout: w, Stderr: &said})
-	if err != nil {
-		if why := strings.TrimSpace(said.String()); why != "" {
-			return fmt.Errorf("git cat-file: %s", why)
-		}
-		return fmt.Errorf("git cat-file: %w", err)
-	}
-	return nil
+	_ = d.repo.Exec(ctx, sys.Command{Path: "git", Args: []string{"cat-file", "--batch", "--filters"}, Dir: d.repo.Dir, Env: d.repo.Environ, Stdin: &in, Stdout: w, Stderr: &said})
+	return ctx.Err()
 }
 
 // A contentsWriter splits the output of "git cat-file --batch". Each content follows a line with its

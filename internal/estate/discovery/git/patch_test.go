@@ -136,7 +136,7 @@ func listing(t *testing.T, root string, walk func(string, fs.WalkDirFunc) error,
 func (r *patchRepo) check() {
 	r.t.Helper()
 	repo := Repo{Dir: r.dir, Environ: sys.Env(r.environ), Exec: sys.Run}
-	p, err := repo.PatchOf(r.t.Context(), r.dir, "HEAD")
+	p, err := repo.PatchOf(r.t.Context(), r.dir, "HEAD", false)
 	if err != nil || p == nil {
 		r.t.Fatal(err)
 	}
@@ -224,6 +224,53 @@ func TestPatchOf(t *testing.T) {
 			}
 			r.check()
 		})
+	}
+}
+
+// A filter of git that fails is an error only for the file that has it.
+func TestPatchOfFilterFails(t *testing.T) {
+	t.Parallel()
+	r := newPatchRepo(t)
+	r.write(".gitattributes", "*.bin filter=fails\n")
+	r.write("a.bin", "1")
+	r.write("z.txt", "1")
+	r.commit()
+	r.write("a.bin", "2")
+	r.write("z.txt", "2")
+	r.git("config", "filter.fails.smudge", "false")
+	r.git("config", "filter.fails.required", "true")
+	r.git("config", "filter.fails.clean", "cat")
+	p, err := Repo{Dir: r.dir, Environ: sys.Env(r.environ), Exec: sys.Run}.PatchOf(t.Context(), r.dir, "HEAD", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, _, _, err := p.Content(filepath.Join(r.dir, "z.txt")); err != nil || string(text) != "1" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, _, _, err := p.Content(filepath.Join(r.dir, "a.bin")); err == nil || !strings.Contains(err.Error(), "fails") {
+		t.Error(err)
+	}
+}
+
+// Beside the working tree of a sparse checkout, files that are not checked out are absent.
+func TestPatchOfSparse(t *testing.T) {
+	t.Parallel()
+	r := newPatchRepo(t)
+	r.write("in/x.txt", "1")
+	r.write("out/y.txt", "1")
+	r.commit()
+	r.git("sparse-checkout", "set", "in")
+	r.write("in/x.txt", "2")
+	repo := Repo{Dir: r.dir, Environ: sys.Env(r.environ), Exec: sys.Run}
+	for sparse, want := range map[bool]bool{true: false, false: true} {
+		p, err := repo.PatchOf(t.Context(), r.dir, "HEAD", sparse)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _, _, _ := p.Content(filepath.Join(r.dir, "in/x.txt"))
+		if _, err := p.Stat(filepath.Join(r.dir, "out/y.txt")); (err == nil) != want || string(text) != "1" {
+			t.Errorf("sparse %v: %v, %q", sparse, err, text)
+		}
 	}
 }
 
