@@ -4,6 +4,7 @@ import * as vscode from "vscode";
 import { LanguageClient, type LanguageClientOptions, type ServerOptions } from "vscode-languageclient/node";
 import { Affected } from "./affected";
 import { Effective, effectiveScheme } from "./effective";
+import { fetchSchemas } from "./schemas";
 import { initializationOptions, serverProgram, serverSection } from "./settings";
 import { Viewpoint } from "./viewpoint";
 
@@ -14,9 +15,9 @@ const languages = [
   "terragrunt", "terragrunt-stack", "terragrunt-values", "terrace-rules",
 ];
 
-// patterns select further files by their names: JSON files of modules, and files that other extensions
+// patterns select further files by their names: JSON files of modules, units and tests, and files that other extensions
 // give a language of their own.
-const patterns = ["**/*.tf.json", "**/*.tofu.json", "**/*.{tf,tofu,tfvars,hcl}"];
+const patterns = ["**/*.{tf,tofu,tfvars,hcl,tftest,tofutest,tfmock,tofumock,tfquery}.json", "**/*.{tf,tofu,tfvars,hcl}"];
 
 let client: LanguageClient | undefined;
 
@@ -52,6 +53,9 @@ async function start(log: vscode.OutputChannel): Promise<void> {
           const at = client.protocol2CodeConverter.asPosition(args[1]);
           const places = result.map((l) => client!.protocol2CodeConverter.asLocation(l));
           await vscode.commands.executeCommand("editor.action.showReferences", vscode.Uri.parse(args[0]), at, places);
+        }
+        if (command === "terrace.schemas" && typeof result === "string") { // the quick fix
+          void vscode.window.showInformationMessage(result);
         }
         return result;
       },
@@ -93,6 +97,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     vscode.commands.registerCommand("terrace.showValues", () => viewpoint.showValues()),
     vscode.commands.registerCommand("terrace.showEffective", () => effective.show()),
     vscode.commands.registerCommand("terrace.showAffected", () => affected.show()),
+    vscode.commands.registerCommand("terrace.fetchSchemas", () => fetchSchemas(running())),
     vscode.commands.registerCommand("terrace.restart", async () => {
       await stop();
       await start(log);

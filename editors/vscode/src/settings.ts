@@ -21,18 +21,20 @@ export interface ServerSection {
   lint: boolean;
   allViewpoints: boolean;
   trust: boolean;
+  trustCommands: boolean; // the user may compare with HEAD and fetch schemas
 }
 
 // serverSection returns the section for a workspace folder.
 export function serverSection(scope?: string): ServerSection {
   const uri = scope ? vscode.Uri.parse(scope) : undefined;
   const section = vscode.workspace.getConfiguration("terrace", uri);
-  return { lint: section.get("lint", true), allViewpoints: section.get("allViewpoints", false), trust: trusted() };
+  return { lint: section.get("lint", true), allViewpoints: section.get("allViewpoints", false), trust: trusted(), trustCommands: vscode.workspace.isTrusted };
 }
 
 // initializationOptions make the server take the trust from the configuration that this extension sends.
 export function initializationOptions(): { lint: boolean; allViewpoints: boolean; trust: string } {
-  return { ...serverSection(), trust: "configuration" };
+  const { lint, allViewpoints } = serverSection();
+  return { lint, allViewpoints, trust: "configuration" };
 }
 
 // viewpointSetting returns the URI of the unit in the setting "terrace.viewpoint" for a file, or "".

@@ -24,9 +24,10 @@ test("the server gets no trust from a repository", async () => {
   assert.deepEqual(c.server, { command: "terrace", args: ["lsp"] }, "the server starts in restricted mode, from the user's path");
   assert.equal(c.options.initializationOptions.trust, "configuration");
   const ask = async () => (await c.options.middleware.workspace.configuration({ items: [{ section: "terrace" }, { section: "terrace", scopeUri: "file:///repo" }, { section: "other" }] }, null, async () => [1, 2, 3]));
-  assert.deepEqual(await ask(), [{ lint: true, allViewpoints: false, trust: false }, { lint: true, allViewpoints: false, trust: false }, 3]);
+  assert.deepEqual(await ask(), [{ lint: true, allViewpoints: false, trust: false, trustCommands: false }, { lint: true, allViewpoints: false, trust: false, trustCommands: false }, 3]);
   e.trusted = true;
   assert.equal((await ask())[1].trust, false, "the setting of the workspace does not count in a trusted workspace either");
+  assert.equal((await ask())[1].trustCommands, true, "commands that the user starts may run programs");
   e.settings = { "terrace.trust": "workspace" };
   assert.equal((await ask())[1].trust, true);
   e.trusted = false;
@@ -175,4 +176,28 @@ test("affected compares the open documents with HEAD, in trusted workspaces only
   };
   await e.commands["terrace.showAffected"]();
   assert.match(e.shown.pop(), /no git/);
+});
+
+test("schemas are fetched in trusted workspaces only", async () => {
+  const e = editor();
+  await active(e, "/repo/m/main.tf");
+  const asked = [];
+  e.answers["workspace/executeCommand"] = (p) => {
+    asked.push(p);
+    return "Fetched the schemas of acme.";
+  };
+  await e.commands["terrace.fetchSchemas"]();
+  assert.match(e.shown.pop(), /Trust the workspace/);
+  assert.deepEqual(asked, []);
+  e.trusted = true;
+  await e.commands["terrace.fetchSchemas"]();
+  assert.deepEqual(asked, [{ command: "terrace.schemas", arguments: ["file:///repo/m/main.tf"] }]);
+  assert.equal(e.shown.pop(), "Fetched the schemas of acme.");
+  e.answers["workspace/executeCommand"] = () => {
+    throw new Error("no confirmation");
+  };
+  await e.commands["terrace.fetchSchemas"]();
+  assert.match(e.shown.pop(), /not fetched: no confirmation/);
+  await e.clients[0].options.middleware.executeCommand("terrace.schemas", ["file:///repo/m/main.tf"], async () => "Fetched.");
+  assert.equal(e.shown.pop(), "Fetched.", "the quick fix shows the message too");
 });

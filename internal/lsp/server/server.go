@@ -76,6 +76,7 @@ type Server struct {
 	granted   grant
 	asked     map[string]bool // directories that the user trusts until the connection ends
 	answered  map[string]bool // the trust in each root that the client sent with its configuration
+	commands  map[string]bool // roots in which commands that the user starts may run programs
 }
 
 // settings are the settings of the client: initializationOptions, or the section "terrace" of its
@@ -85,6 +86,8 @@ type settings struct {
 	Lint *bool `json:"lint"`
 	// Trust is described in trust.go.
 	Trust json.RawMessage `json:"trust"`
+	// TrustCommands is described there too. It counts only in answers to workspace/configuration.
+	TrustCommands bool `json:"trustCommands"`
 	// AllViewpoints makes hover list the values in all units that read a file if it is true. nil means false.
 	AllViewpoints *bool `json:"allViewpoints"`
 }
