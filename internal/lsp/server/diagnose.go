@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lsp/workspace"
 	"github.com/terrace-iac/terrace/internal/rules"
 	"github.com/terrace-iac/terrace/internal/rules/finding"
+	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -302,6 +303,9 @@ func (s *Server) diagnostics(ctx context.Context, path string) []protocol.Diagno
 		if !slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.At != nil && m.At.Filename == path }) {
 			ds = append(slices.Clone(ds), syntaxErrors(path, text)...)
 		}
+		if strings.HasSuffix(path, testfile.EstateSuffix) {
+			ds = testErrors(path, text)
+		}
 	case index.Rules: // an exception may be about a rule of another file
 		files, _ := rules.Read(s.Session.Files, filepath.Dir(path), rules.IsFile, func(path string) string { return path })
 		_, ds = rules.Parse(files, &source.Set{})
@@ -313,6 +317,8 @@ func (s *Server) diagnostics(ctx context.Context, path string) []protocol.Diagno
 		}
 		ds = ds.Once()
 	case index.Other, index.Data:
+	case index.Test:
+		ds = testErrors(path, text)
 	default:
 		ds = syntaxErrors(path, text)
 	}
@@ -336,6 +342,21 @@ func (s *Server) diagnostics(ctx context.Context, path string) []protocol.Diagno
 // isTemplate reports whether a file is a template of the command scaffold, which is no configuration.
 func isTemplate(path string) bool {
 	return slices.Contains(strings.Split(filepath.ToSlash(path), "/"), ".boilerplate")
+}
+
+// testErrors returns the errors in a file with tests, without those about the names in the module.
+func testErrors(path string, text *document.Text) (ds diag.List) {
+	switch {
+	case strings.HasSuffix(path, testfile.EstateSuffix):
+		_, ds = testfile.ParseEstate(path, text.Bytes, &source.Set{})
+	case index.IsMocks(path):
+		_, ds = testfile.ParseMocks(path, text.Bytes, &source.Set{})
+	case index.IsQueries(path) || rules.IsTest(filepath.Base(path)):
+		ds = syntaxErrors(path, text)
+	default:
+		_, ds = testfile.Parse(path, text.Bytes, &source.Set{})
+	}
+	return ds
 }
 
 // syntaxErrors returns the syntax errors of a file.

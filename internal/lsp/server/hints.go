@@ -228,7 +228,7 @@ func (s *Server) actions(ctx context.Context, p *protocol.CodeActionParams) ([]p
 		return nil, err
 	}
 	out := []protocol.CodeAction{}
-	if !f.Kind.OfModule() && f.Kind != index.Unit && f.Kind != index.Stack {
+	if !f.Kind.OfModule() && f.Kind != index.Unit && f.Kind != index.Stack && f.Kind != index.Test {
 		return out, nil
 	}
 	start, end := text.Offset(p.Range.Start, s.encoding), text.Offset(p.Range.End, s.encoding)
@@ -238,6 +238,9 @@ func (s *Server) actions(ctx context.Context, p *protocol.CodeActionParams) ([]p
 		}
 	}
 	s.spelling(ctx, path, text, start, end, fix)
+	if f.Kind == index.Test {
+		s.declarations(ctx, f, start, end, fix)
+	}
 	if !f.Kind.OfModule() {
 		if a := s.imports(ctx, f, text, start, end); a != nil {
 			out = append(out, *a)

@@ -307,7 +307,7 @@ func (s *Server) complete(ctx context.Context, r *renamed, places []workspace.Pl
 			return err
 		}
 		for _, pl := range open {
-			if pl.File.Paths[pl.Via] == "" {
+			if x.Written(pl.File, pl.Via) == "" {
 				return refuse("%s may be used in %s, line %d, whose module is not known from the files", r.sym.Addr, pl.File.Path, pl.Line)
 			}
 		}

@@ -168,6 +168,8 @@ func (s *Server) configure() {
 	}
 	s.mu.Lock()
 	roots := slices.Clone(s.roots)
+	s.requested++
+	number := s.requested
 	s.mu.Unlock()
 	type item struct {
 		ScopeURI string `json:"scopeUri,omitempty"`
@@ -183,6 +185,13 @@ func (s *Server) configure() {
 		if err != nil || rsp.UnmarshalResult(&answers) != nil || len(answers) != len(items) {
 			return // the settings stay as they are
 		}
+		s.mu.Lock()
+		outdated := number < s.applied
+		s.applied = max(number, s.applied)
+		s.mu.Unlock()
+		if outdated { // a later request was answered before
+			return
+		}
 		s.configured(answers[0])
 		answered, commands := map[string]bool{}, map[string]bool{}
 		for i, raw := range answers[1:] {
@@ -195,7 +204,9 @@ func (s *Server) configure() {
 			}
 		}
 		s.mu.Lock()
-		s.answered, s.commands = answered, commands
+		if number == s.applied {
+			s.answered, s.commands = answered, commands
+		}
 		s.mu.Unlock()
 		s.applyTrust()
 	}()

@@ -147,7 +147,7 @@ func (s *Server) stacksOf(ctx context.Context, path string) (out []string) {
 // ownUnit returns the path of the unit whose module is its own directory, or "".
 func (s *Server) ownUnit(dir string) string {
 	own := s.Session.UnitFile(dir)
-	if !s.Session.Files.Exists(own) || s.Session.Index.File(own).Paths["terraform"] != "" {
+	if !s.Session.Files.Exists(own) || s.Session.Index.OwnModule(s.Session.Index.File(own)) == "" {
 		return ""
 	}
 	return own

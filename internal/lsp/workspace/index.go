@@ -14,8 +14,10 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/lang/module"
 	"github.com/terrace-iac/terrace/internal/lsp/index"
+	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -55,6 +57,7 @@ type Index struct {
 	dirs    map[string]map[string]*entry // files by directory
 	users   map[string]map[string]bool   // paths of the files that use a directory or file, by its path
 	texts   texts
+	listed  map[string]bool            // directories that were read before the first walk ended
 	search  map[string]map[string]bool // paths of the files that search a file in parent directories, by its name
 }
 
@@ -67,7 +70,7 @@ type entry struct {
 }
 
 func newIndex(f *Files, now func() time.Time) *Index {
-	return &Index{files: f, now: now, age: scanAge, walk: make(chan struct{}, 1), reread: make(chan struct{}, 1), changed: map[string]int{}, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]map[string]bool{}, search: map[string]map[string]bool{}}
+	return &Index{files: f, now: now, age: scanAge, walk: make(chan struct{}, 1), reread: make(chan struct{}, 1), changed: map[string]int{}, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]map[string]bool{}, search: map[string]map[string]bool{}, listed: map[string]bool{}}
 }
 
 // SetRoots sets the directories of the workspace.
@@ -482,11 +485,7 @@ func (x *Index) Users(ctx context.Context, target string) ([]string, error) {
 func (x *Index) Target(f *index.File, via string) string { return x.target(f, via) }
 
 func (x *Index) target(f *index.File, via string) string {
-	p := f.Paths[via]
-	dir := filepath.Dir(f.Path)
-	if p == "" && f.Kind.OfModule() && strings.HasPrefix(via, "local.") {
-		f, p = x.decodedBy(dir, via) // another file of the module declares the local value
-	}
+	dir, p := x.written(f, via)
 	if p == "" {
 		return ""
 	}
@@ -501,12 +500,13 @@ func (x *Index) target(f *index.File, via string) string {
 	}
 	if f.Kind.OfModule() || f.Kind == index.Test {
 		if module.IsLocal(p) {
-			if f.Kind == index.Test {
-				dir = x.tested(f) // the working directory of the run
-			}
 			return at(p)
 		}
-		return installed(dir, strings.TrimPrefix(via, "module."))
+		key := strings.TrimPrefix(via, "module.")
+		if run, ok := strings.CutPrefix(via, "run."); ok {
+			key = testrun.InstallKey(relative(dir, f.Path), run)
+		}
+		return installed(dir, key)
 	}
 	kind, _, _ := strings.Cut(via, ".")
 	switch kind {
@@ -525,22 +525,109 @@ func (x *Index) target(f *index.File, via string) string {
 	return path
 }
 
-// decodedBy returns the file of a module whose local value decodes a data file, and the path of the data
-// file, or "".
-func (x *Index) decodedBy(dir, via string) (*index.File, string) {
+// Written returns the source or path of an address as it is written in the file, in another file of its
+// module, or in a file that the unit merges. It is "" if it is not known.
+func (x *Index) Written(f *index.File, via string) string {
+	_, p := x.written(f, via)
+	return p
+}
+
+// written returns the source or path of an address as written, and the directory to which it is relative.
+func (x *Index) written(f *index.File, via string) (dir, p string) {
+	if dir = filepath.Dir(f.Path); f.Kind == index.Test {
+		dir = x.tested(f) // the working directory of the test
+	}
+	p, own := f.Paths[via]
+	kind, _, _ := strings.Cut(via, ".")
+	switch {
+	case own:
+	case (f.Kind.OfModule() || f.Kind == index.Test) && (kind == "local" || kind == "module"):
+		p = x.declared(dir, via)
+	case f.Kind == index.Unit && (kind == "terraform" || kind == "dependency"):
+		dir, p, _ = x.inherited(f, via, 0)
+	}
+	return dir, p
+}
+
+// declared returns the source or path of an address in the files of a module: that of the last file in load
+// order, or "".
+func (x *Index) declared(dir, via string) string {
+	x.mu.Lock()
+	list := !x.done && !x.listed[dir]
+	if list {
+		x.listed[dir] = true
+	}
+	x.mu.Unlock()
+	if list { // a request does not wait for the first walk
+		x.Dir(dir)
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var last *index.File
 	for _, e := range x.dirs[dir] {
-		if e.file.Paths[via] != "" && (last == nil || index.Overrides(e.file, last)) {
-			last = e.file
+		if f := e.file; f.Kind.OfModule() && f.Paths[via] != "" && (last == nil || index.Overrides(f, last)) {
+			last = f
 		}
 	}
 	if last == nil {
-		return nil, ""
+		return ""
 	}
-	return last, last.Paths[via]
+	return last.Paths[via]
 }
+
+// maxMerged is the number of files that a unit may merge one through the other.
+const maxMerged = 10
+
+// inherited returns the path of an address in the files that a unit merges, and the directory to which it is
+// relative. known is false if such a file is not known.
+func (x *Index) inherited(f *index.File, via string, depth int) (dir, p string, known bool) {
+	known = depth <= maxMerged
+	if !known {
+		return "", "", false
+	}
+	for _, merged := range f.Merges {
+		to := x.target(f, merged)
+		if to == "" {
+			known = false
+			continue
+		}
+		g := x.cached(to)
+		from := filepath.Dir(to)
+		if strings.HasPrefix(merged, "include.") { // evaluated for the unit
+			from = filepath.Dir(f.Path)
+		}
+		next, own := g.Paths[via]
+		if !own {
+			var ok bool
+			if from, next, ok = x.inherited(g, via, depth+1); !ok {
+				known = false
+			}
+		}
+		if next != "" { // the last one counts
+			dir, p = from, next
+		} else if own {
+			known = false
+		}
+	}
+	return dir, p, known
+}
+
+// cached returns the names in a file, as they were read last.
+func (x *Index) cached(path string) *index.File {
+	x.mu.Lock()
+	e := x.entries[path]
+	x.mu.Unlock()
+	if e != nil {
+		return e.file
+	}
+	return x.file(path)
+}
+
+// relative returns a path relative to a directory, with slashes.
+func relative(dir, path string) string { return filepath.ToSlash(sys.RelativeTo(dir, path)) }
+
+// Tested returns the directory of the module that a test file tests.
+func (x *Index) Tested(f *index.File) string { return x.tested(f) }
 
 // tested returns the directory of the module that a test file tests.
 func (x *Index) tested(f *index.File) string {
@@ -571,7 +658,7 @@ func (x *Index) Resolve(f *index.File, o *index.Occurrence) (s Symbol, ok bool) 
 	if f.Kind == index.Unit || f.Kind == index.Stack || f.Kind == index.Rules || f.Kind == index.UnitValues {
 		own = f.Path
 	}
-	if kind, _, _ := strings.Cut(o.Addr, "."); f.Kind == index.Data || kind == "run" {
+	if kind, _, _ := strings.Cut(o.Addr, "."); f.Kind == index.Data || kind == "run" || f.Kind == index.Test && kind == "provider" {
 		own = f.Path
 	} else if f.Kind == index.Test {
 		own = x.tested(f)
@@ -579,6 +666,12 @@ func (x *Index) Resolve(f *index.File, o *index.Occurrence) (s Symbol, ok bool) 
 	switch kind, _, _ := strings.Cut(o.Via, "."); kind {
 	case "":
 		return Symbol{own, o.Addr}, true
+	case "run": // a run without a module is about the module under test
+		if _, other := f.Paths[o.Via]; !other {
+			return Symbol{x.tested(f), o.Addr}, true
+		}
+		to := x.target(f, o.Via)
+		return Symbol{to, o.Addr}, to != ""
 	case "unit", "stack": // a value that a stack file gives
 		to := x.target(f, o.Via)
 		return Symbol{filepath.Join(to, unit.ValuesName), o.Addr}, to != ""
@@ -600,10 +693,22 @@ func (x *Index) moduleOf(f *index.File, addr string) (Symbol, bool) {
 	if to := x.target(f, "terraform"); to != "" {
 		return Symbol{to, addr}, true
 	}
-	if f.Paths["terraform"] != "" || !isDefault(f.Path) {
-		return Symbol{}, false
+	if dir := x.OwnModule(f); dir != "" {
+		return Symbol{dir, addr}, true
 	}
-	return Symbol{filepath.Dir(f.Path), addr}, true
+	return Symbol{}, false
+}
+
+// OwnModule returns the directory of a unit file if the module of the unit is there, or "": the unit and the
+// files that it merges have no source.
+func (x *Index) OwnModule(f *index.File) string {
+	if _, written := f.Paths["terraform"]; written || !isDefault(f.Path) {
+		return ""
+	}
+	if _, p, known := x.inherited(f, "terraform", 0); p != "" || !known {
+		return ""
+	}
+	return filepath.Dir(f.Path)
 }
 
 // Find returns the occurrences of a symbol in its own module or file, without the workspace.
@@ -612,17 +717,38 @@ func (x *Index) Find(s Symbol) []Place {
 	if index.KindOf(s.Scope) != index.Other {
 		files = []*index.File{x.File(s.Scope)}
 	} else {
-		files = x.Dir(s.Scope)
-		for _, f := range x.Dir(filepath.Join(s.Scope, testDir)) {
-			if f.Kind == index.Test {
-				files = append(files, f)
-			}
-		}
+		files = x.moduleFiles(s.Scope)
 	}
 	var out []Place
 	for _, f := range files {
 		out = append(out, x.in(f, s)...)
 	}
+	return out
+}
+
+// moduleFiles returns the files of a module, and its tests.
+func (x *Index) moduleFiles(dir string) []*index.File {
+	files := x.Dir(dir)
+	for _, f := range x.Dir(filepath.Join(dir, testDir)) {
+		if f.Kind == index.Test {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// loaded returns the files of a module and its tests, as they were read last, sorted by path.
+func (x *Index) loaded(dir string) (out []*index.File) {
+	x.mu.Lock()
+	for _, at := range []string{dir, filepath.Join(dir, testDir)} {
+		for _, e := range x.dirs[at] {
+			if at == dir || e.file.Kind == index.Test {
+				out = append(out, e.file)
+			}
+		}
+	}
+	x.mu.Unlock()
+	slices.SortFunc(out, func(a, b *index.File) int { return strings.Compare(a.Path, b.Path) })
 	return out
 }
 
@@ -672,8 +798,8 @@ func (x *Index) Everywhere(ctx context.Context, s Symbol) ([]Place, error) {
 			}
 			f := x.File(path)
 			files := []*index.File{f}
-			if f.Kind.OfModule() && index.KindOf(s.Scope) == index.Data { // other files use the local value
-				files = x.Dir(filepath.Dir(path))
+			if f.Kind.OfModule() { // other files use the call or the local value
+				files = append(files, x.loaded(filepath.Dir(path))...)
 			}
 			for _, f := range files {
 				if !seen[f.Path] {
@@ -682,7 +808,8 @@ func (x *Index) Everywhere(ctx context.Context, s Symbol) ([]Place, error) {
 				}
 			}
 			// The outputs of a unit's module are used by the units that depend on the unit.
-			if strings.HasPrefix(s.Addr, "output.") && f.Kind == index.Unit && x.target(f, "terraform") == s.Scope {
+			// Units that merge a file have its source.
+			if f.Kind == index.Unit && (!isDefault(path) || strings.HasPrefix(s.Addr, "output.") && x.target(f, "terraform") == s.Scope) {
 				queue = append(queue, path)
 			}
 		}

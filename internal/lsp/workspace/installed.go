@@ -70,7 +70,7 @@ func (s *Session) Installed(ctx context.Context, dir string) (*Installed, error)
 	}
 	for _, f := range files { // sources that are written in the workspace
 		for via, source := range f.Paths {
-			if kind, _, _ := strings.Cut(via, "."); kind == "module" || via == "terraform" {
+			if kind, _, _ := strings.Cut(via, "."); source != "" && (kind == "module" || via == "terraform") {
 				note(in.modules, ModuleSource(source), "")
 			}
 		}
