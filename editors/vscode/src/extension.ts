@@ -26,7 +26,7 @@ function running(): LanguageClient | undefined {
   return client?.isRunning() ? client : undefined;
 }
 
-async function start(log: vscode.OutputChannel): Promise<void> {
+async function start(log: vscode.OutputChannel, effective: Effective): Promise<void> {
   const program = serverProgram();
   const server: ServerOptions = { command: program, args: ["lsp"] };
   const options: LanguageClientOptions = {
@@ -48,6 +48,9 @@ async function start(log: vscode.OutputChannel): Promise<void> {
       },
       // The lens "3 uses" shows the references in the editor.
       executeCommand: async (command, args, next) => {
+        if (command === "terrace.effective") { // the lens at a unit of a stack
+          return effective.show(vscode.Uri.parse(args[0]));
+        }
         const result = await next(command, args);
         if (command === "terrace.references" && client && Array.isArray(result)) {
           const at = client.protocol2CodeConverter.asPosition(args[1]);
@@ -100,7 +103,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     vscode.commands.registerCommand("terrace.fetchSchemas", () => fetchSchemas(running())),
     vscode.commands.registerCommand("terrace.restart", async () => {
       await stop();
-      await start(log);
+      await start(log, effective);
       await viewpoint.update();
     }),
     vscode.workspace.onDidGrantWorkspaceTrust(changed),
@@ -116,7 +119,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     vscode.workspace.onDidSaveTextDocument(() => effective.refresh()),
     viewpoint.onDidChange(() => effective.refresh()),
   );
-  await start(log);
+  await start(log, effective);
   await viewpoint.update();
 }
 

@@ -156,6 +156,17 @@ test("the lens of references shows them", async () => {
   assert.equal(e.executed.at(-1)[0], "editor.action.showReferences");
 });
 
+test("the lens at a unit of a stack shows the effective unit", async () => {
+  const e = editor();
+  const asked = [];
+  e.answers["terrace/effective"] = (p) => (asked.push(p.textDocument.uri), { languageId: "hcl", text: "inputs = {}", links: [] });
+  await e.extension.activate(e.context);
+  await e.clients[0].options.middleware.executeCommand("terrace.effective", ["file:///repo/live/.terragrunt-stack/app/terragrunt.hcl"], async () => assert.fail("the server is asked for the text only"));
+  assert.equal(e.shown[0].text, "inputs = {}");
+  assert.equal(e.shown[0].uri.path, "/app (effective)");
+  assert.deepEqual(asked.at(-1), "file:///repo/live/.terragrunt-stack/app/terragrunt.hcl");
+});
+
 test("affected compares the open documents with HEAD, in trusted workspaces only", async () => {
   const e = editor();
   await active(e, "/repo/m/main.tf");

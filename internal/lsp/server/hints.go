@@ -20,6 +20,7 @@ const (
 	commandReferences = "terrace.references" // arguments: URI, position; returns locations
 	commandViewpoint  = "terrace.viewpoint"  // arguments: URI of a file, URI of a unit, or "" for the nearest
 	commandAffected   = "terrace.affected"   // argument: URI of a file; returns the text that affected prints
+	commandEffective  = "terrace.effective"  // argument: URI of a file; returns the effective module or unit
 	commandSchemas    = "terrace.schemas"    // argument: URI of a file; fetches the schemas of its module; returns a message
 )
 
@@ -119,7 +120,8 @@ func (s *Server) localLabel(f *index.File, o *index.Occurrence) string {
 	return overrideText(below, above)
 }
 
-// lenses returns a lens at each variable and output, whose text codeLens/resolve computes.
+// lenses returns a lens at each variable and output, and at each unit of a stack. codeLens/resolve computes
+// their texts.
 func (s *Server) lenses(_ context.Context, p *protocol.CodeLensParams) ([]protocol.CodeLens, error) {
 	path, text, f, err := s.open(p.TextDocument)
 	if err != nil {
@@ -128,7 +130,10 @@ func (s *Server) lenses(_ context.Context, p *protocol.CodeLensParams) ([]protoc
 	out := []protocol.CodeLens{}
 	for i := range f.Names {
 		o := &f.Names[i]
-		if f.Kind.OfModule() && o.Role == index.Declares && (strings.HasPrefix(o.Addr, "var.") || strings.HasPrefix(o.Addr, "output.")) {
+		if o.Role != index.Declares {
+			continue
+		}
+		if f.Kind.OfModule() && (strings.HasPrefix(o.Addr, "var.") || strings.HasPrefix(o.Addr, "output.")) || f.Kind == index.Stack && strings.HasPrefix(o.Addr, "unit.") {
 			out = append(out, protocol.CodeLens{Range: text.Range(o.Start, o.End, s.encoding), Data: map[string]any{"path": path, "addr": o.Addr}})
 		}
 	}
@@ -139,6 +144,13 @@ func (s *Server) resolveLens(ctx context.Context, p *protocol.CodeLens) (*protoc
 	data, _ := p.Data.(map[string]any)
 	path, _ := data["path"].(string)
 	address, _ := data["addr"].(string)
+	if index.KindOf(path) == index.Stack {
+		at := s.generatedBy(ctx, path, address)
+		if p.Command = (&protocol.Command{Title: "Effective unit", Command: commandEffective, Arguments: []any{document.URI(at)}}); at == "" {
+			p.Command = &protocol.Command{Title: "The source of the unit is not known"}
+		}
+		return p, ctx.Err()
+	}
 	places, err := s.Session.Index.Everywhere(ctx, workspace.Symbol{Scope: filepath.Dir(path), Addr: address})
 	if err != nil {
 		return nil, err
@@ -200,6 +212,8 @@ func (s *Server) execute(ctx context.Context, p *protocol.ExecuteCommandParams) 
 			return nil, refuse("%v", err)
 		}
 		return answer, nil
+	case commandEffective:
+		return s.effectiveOf(ctx, document.Path(text(0)))
 	case commandSchemas:
 		return s.fetchSchemas(ctx, document.Path(text(0)))
 	case commandViewpoint:

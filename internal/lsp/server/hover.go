@@ -18,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lsp/document"
 	"github.com/terrace-iac/terrace/internal/lsp/index"
 	"github.com/terrace-iac/terrace/internal/lsp/protocol"
+	"github.com/terrace-iac/terrace/internal/lsp/workspace"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -135,7 +136,7 @@ func (s *Server) explain(ctx context.Context, path, address, module string) *exp
 			}
 			if part, value, ok := strings.Cut(address, ".values."); !ok {
 				x, ds = st.Explain(ctx, address)
-			} else if dir := st.Dirs[part]; dir != "" { // as the generated unit gets it
+			} else if dir := st.Dirs[workspace.StackBlock{Path: path, Address: part}]; dir != "" { // as the generated unit gets it
 				if u := s.Session.Unit(ctx, s.generatedFile(st, dir)); u != nil {
 					x, ds = u.Explain(ctx, "", "values."+value, "")
 				}

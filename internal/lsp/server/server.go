@@ -271,7 +271,7 @@ func (s *Server) initialize(_ context.Context, p *protocol.InitializeParams) (an
 			"inlayHintProvider":               true,
 			"codeLensProvider":                map[string]any{"resolveProvider": true},
 			"codeActionProvider":              map[string]any{"codeActionKinds": []string{"quickfix", "refactor.rewrite"}},
-			"executeCommandProvider":          map[string]any{"commands": []string{commandReferences, commandViewpoint, commandAffected, commandSchemas}},
+			"executeCommandProvider":          map[string]any{"commands": []string{commandReferences, commandViewpoint, commandAffected, commandEffective, commandSchemas}},
 			"diagnosticProvider":              map[string]any{"interFileDependencies": true, "workspaceDiagnostics": false},
 			"semanticTokensProvider": map[string]any{
 				"legend": map[string]any{"tokenTypes": tokenTypes, "tokenModifiers": []string{}}, "full": true, "range": true,

@@ -174,6 +174,20 @@ func (s *Server) seenFrom(ctx context.Context, path string) string {
 	return s.viewpointOf(ctx, path)
 }
 
+// generatedBy returns the path of the unit file that a block of a stack file generates, or "".
+func (s *Server) generatedBy(ctx context.Context, path, address string) string {
+	for _, top := range s.stacksOf(ctx, path) {
+		st := s.Session.Stack(ctx, top)
+		if st == nil {
+			return ""
+		}
+		if dir := st.Dirs[workspace.StackBlock{Path: path, Address: address}]; dir != "" {
+			return s.generatedFile(st, dir)
+		}
+	}
+	return ""
+}
+
 // generatedFile returns the path of the unit file that a stack generates in a directory.
 func (s *Server) generatedFile(st *workspace.Stack, dir string) string {
 	for _, all := range st.Units {

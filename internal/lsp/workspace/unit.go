@@ -187,6 +187,7 @@ func (s *Session) openUnit(ctx context.Context, path string) (*Unit, diag.List) 
 		}
 	}
 	u.reading.note(filepath.Join(root, unit.ValuesName)) // also if there is none yet
+	op.publish(filepath.Join(root, unit.ValuesName))
 	var ds diag.List
 	u.estate, u.units, ds = estates.OpenFile(ctx, op.options, path)
 	return u, ds
