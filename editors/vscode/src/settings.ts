@@ -47,14 +47,14 @@ export function viewpointSetting(file: vscode.Uri, units: string[]): string {
   return units.find((u) => unitName(u, folder.uri.toString()) === wanted) ?? "";
 }
 
-// unitName returns the name of a unit: its directory relative to a workspace folder. A file that is not
-// called terragrunt.hcl is an environment file, whose name counts too.
+// unitName returns the name of a unit or root module: its directory relative to a workspace folder, with the
+// calls that lead to a module. A file that is not called terragrunt.hcl is an environment file, whose name
+// counts too.
 export function unitName(unit: string, folder: string): string {
-  let path = decodeURIComponent(unit);
-  const base = decodeURIComponent(folder).replace(/\/$/, "") + "/";
-  path = path.startsWith(base) ? path.slice(base.length) : path.replace(/^file:\/\//, "");
-  if (path === "terragrunt.hcl") {
-    return ".";
-  }
-  return path.replace(/\/terragrunt\.hcl$/, "");
+  const [at, calls] = unit.split("#");
+  let path = decodeURIComponent(at);
+  const base = decodeURIComponent(folder).replace(/\/$/, "");
+  path = path === base ? "" : path.startsWith(base + "/") ? path.slice(base.length + 1) : path.replace(/^file:\/\//, "");
+  path = path.replace(/(^|\/)terragrunt\.hcl(\.json)?$/, "") || ".";
+  return calls ? `${path} ${calls}` : path;
 }

@@ -11,7 +11,7 @@ async function active(e, file, current = units[0]) {
   e.open(file);
   let now = current;
   active.reset = () => void (now = current); // as a new server
-  e.answers["terrace/viewpoints"] = () => ({ current: now, all: units });
+  e.answers["terrace/viewpoints"] = () => ({ current: now, default: units[0], all: units });
   e.answers["workspace/executeCommand"] = (p) => void (now = p.arguments[1] || current);
   await e.extension.activate(e.context);
 }
@@ -100,12 +100,27 @@ test("a restart keeps the viewpoint that the user chose", async () => {
 
 test("a file that no unit reads has no viewpoint", async () => {
   const e = editor();
-  e.answers["terrace/viewpoints"] = { current: "", all: [] };
+  e.answers["terrace/viewpoints"] = { current: "", default: "", all: [] };
   e.open("/repo/main.tf");
   await e.extension.activate(e.context);
   assert.equal(e.item.visible, false);
   await e.commands["terrace.chooseViewpoint"]();
-  assert.match(e.shown[0], /No unit reads this file/);
+  assert.match(e.shown[0], /No unit or root module uses this file/);
+});
+
+test("a called module is seen alone, until the user chooses a caller", async () => {
+  const e = editor();
+  const callers = ["file:///repo#module.a", "file:///repo/live/app/terragrunt.hcl.json#module.b.module.c"];
+  e.open("/repo/m/main.tf");
+  let now = "";
+  e.answers["terrace/viewpoints"] = () => ({ current: now, default: "", all: callers });
+  e.answers["workspace/executeCommand"] = (p) => void (now = p.arguments[1]);
+  await e.extension.activate(e.context);
+  assert.equal(e.item.text, "$(eye) seen alone");
+  e.pick = (items) => items[2];
+  await e.commands["terrace.chooseViewpoint"]();
+  assert.deepEqual(e.picked.map((i) => i.label), ["This module alone", ". module.a", "live/app module.b.module.c"]);
+  assert.equal(e.item.text, "$(eye) seen from live/app module.b.module.c");
 });
 
 test("the values of all units are listed, and a choice becomes the viewpoint", async () => {
@@ -135,7 +150,7 @@ test("the effective document is read-only and links to origins", async () => {
   const e = editor();
   const link = (line, from, to, target) => ({ range: { start: { line, character: from }, end: { line, character: to } }, target });
   e.answers["terrace/effective"] = { languageId: "terraform", text: "# main.tf:1\nx = 1 # ../root.hcl:7", links: [link(0, 2, 11, "file:///repo/m/main.tf#L1"), link(1, 8, 21, "file:///repo/root.hcl#L7")] };
-  e.answers["terrace/viewpoints"] = { current: "", all: [] };
+  e.answers["terrace/viewpoints"] = { current: "", default: "", all: [] };
   e.open("/repo/m/main.tf");
   await e.extension.activate(e.context);
   await e.commands["terrace.showEffective"]();

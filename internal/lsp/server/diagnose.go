@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"path/filepath"
@@ -229,13 +230,14 @@ func (s *Server) ruleFindings(ctx context.Context, path string, text *document.T
 func (s *Server) rulings(ctx context.Context, path string) *workspace.Rulings {
 	switch index.KindOf(path) {
 	case index.Module, index.JSON, index.Values:
-		if at := s.unitOfModule(path); at != "" {
-			if u := s.Session.Unit(ctx, at); u != nil {
+		v := s.viewOfModule(path)
+		if v.isUnit() {
+			if u := s.Session.Unit(ctx, v.at); u != nil {
 				return u.Rules(ctx)
 			}
 			return nil
 		}
-		if m := s.Session.Module(ctx, filepath.Dir(path)); m != nil {
+		if m := s.Session.Module(ctx, cmp.Or(v.at, filepath.Dir(path))); m != nil {
 			return m.Rules(ctx)
 		}
 	case index.Unit:

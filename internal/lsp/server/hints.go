@@ -18,7 +18,7 @@ import (
 // The commands that clients execute.
 const (
 	commandReferences = "terrace.references" // arguments: URI, position; returns locations
-	commandViewpoint  = "terrace.viewpoint"  // arguments: URI of a file, URI of a unit, or "" for the nearest
+	commandViewpoint  = "terrace.viewpoint"  // arguments: URI of a file, viewpoint, or "" for the default
 	commandAffected   = "terrace.affected"   // argument: URI of a file; returns the text that affected prints
 	commandEffective  = "terrace.effective"  // argument: URI of a file; returns the effective module or unit
 	commandSchemas    = "terrace.schemas"    // argument: URI of a file; fetches the schemas of its module; returns a message
@@ -217,16 +217,16 @@ func (s *Server) execute(ctx context.Context, p *protocol.ExecuteCommandParams) 
 	case commandSchemas:
 		return s.fetchSchemas(ctx, document.Path(text(0)))
 	case commandViewpoint:
-		path, unit := document.Path(text(0)), document.Path(text(1))
-		if path == "" || text(1) != "" && unit == "" {
-			return nil, refuse("the viewpoint of a file is a unit file")
+		path, chosen := document.Path(text(0)), viewOf(text(1))
+		if path == "" || text(1) != "" && chosen.at == "" {
+			return nil, refuse("the viewpoint of a file is a unit file, or the directory of a root module")
 		}
 		path = cmp.Or(moduleOf(path), path) // all files of a module have the same viewpoint
 		s.mu.Lock()
-		if unit == "" {
+		if chosen.at == "" {
 			delete(s.viewpoint, path)
 		} else {
-			s.viewpoint[path] = unit
+			s.viewpoint[path] = chosen
 		}
 		s.mu.Unlock()
 		s.recompute()

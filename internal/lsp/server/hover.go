@@ -109,16 +109,16 @@ func (s *Server) explain(ctx context.Context, path, address, module string) *exp
 	switch index.KindOf(path) {
 	case index.Module, index.Values, index.JSON:
 		dir := filepath.Dir(path)
-		chosen := s.unitOfModule(path)
+		chosen := s.viewOfModule(path)
 		if own := s.Session.UnitFile(dir); index.KindOf(path) == index.Values && s.Session.Files.Exists(own) {
-			chosen = own // the file may give variables to the module of the unit
+			chosen = view{at: own} // the file may give variables to the module of the unit
 		}
-		if chosen != "" {
-			if u := s.Session.Unit(ctx, chosen); u != nil {
-				x, ds = u.Explain(ctx, "", address, "")
+		if chosen.isUnit() {
+			if u := s.Session.Unit(ctx, chosen.at); u != nil {
+				x, ds = u.Explain(ctx, "", chosen.address(address), "")
 			}
-		} else if m := s.Session.Module(ctx, dir); m != nil {
-			x, ds = m.Explain(ctx, address)
+		} else if m := s.Session.Module(ctx, cmp.Or(chosen.at, dir)); m != nil {
+			x, ds = m.Explain(ctx, chosen.address(address))
 		}
 	case index.Unit:
 		if u := s.unitOf(ctx, path); u != nil {
@@ -168,8 +168,8 @@ func (s *Server) explained(ctx context.Context, path, address, module string) st
 		out = out[:maxHover] + "…"
 	}
 	out = source.HideCredentials(out)
-	if chosen := s.seenFrom(ctx, path); chosen != "" && filepath.Dir(chosen) != filepath.Dir(path) {
-		out = "Seen from " + s.shortName(chosen) + ":\n\n" + out
+	if v := s.seenFrom(ctx, path); v.at != "" && filepath.Dir(v.at) != filepath.Dir(path) || v.calls != "" {
+		out = "Seen from " + s.viewName(v) + ":\n\n" + out
 	}
 	out = fenced(out)
 	if slices.ContainsFunc(programFunctions, func(f string) bool { return strings.Contains(out, f+"(") }) && !s.Session.Trusts(path) {
