@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -57,6 +58,7 @@ type Index struct {
 	dirs    map[string]map[string]*entry // files by directory
 	users   map[string]map[string]bool   // paths of the files that use a directory or file, by its path
 	texts   texts
+	links   map[string]string          // the files to which symbolic links lead
 	listed  map[string]bool            // directories that were read before the first walk ended
 	search  map[string]map[string]bool // paths of the files that search a file in parent directories, by its name
 }
@@ -235,7 +237,7 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 	if !walked.Equal(before) && !walked.IsZero() {
 		return nil
 	}
-	found := map[string]bool{}
+	found, links := map[string]bool{}, map[string]string{}
 	var paths []string
 	for _, root := range roots {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -247,7 +249,18 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 				return nil // a directory that cannot be read has no names
 			case d.IsDir() && slices.Contains(skipped, d.Name()):
 				return fs.SkipDir
-			case d.Type().IsRegular() && index.KindOf(d.Name()).Indexed() && !found[path]:
+			case !index.KindOf(d.Name()).Indexed() || found[path]:
+			case d.Type()&fs.ModeSymlink != 0:
+				to, err := filepath.EvalSymlinks(path)
+				if err != nil {
+					return nil // as for a file that does not exist
+				}
+				if info, err := os.Stat(to); err != nil || !info.Mode().IsRegular() {
+					return nil
+				}
+				links[path] = to
+				fallthrough
+			case d.Type().IsRegular():
 				found[path] = true
 				paths = append(paths, path)
 			}
@@ -279,7 +292,7 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 			x.remove(path)
 		}
 	}
-	x.done = true
+	x.done, x.links = true, links
 	if x.reset == reset { // otherwise the next request walks again
 		x.walked = now
 	}
@@ -479,6 +492,26 @@ func (x *Index) Users(ctx context.Context, target string) ([]string, error) {
 	}
 	slices.Sort(out)
 	return out, nil
+}
+
+// Linked returns another path of a file, if the file is a symbolic link, or one of the workspace leads to it, or
+// "".
+func (x *Index) Linked(path string) string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if to := x.links[path]; to != "" {
+		return to
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return ""
+	}
+	for _, link := range slices.Sorted(maps.Keys(x.links)) {
+		if x.links[link] == real {
+			return link
+		}
+	}
+	return ""
 }
 
 // Target returns the directory or file to which a source or path refers, or "".
