@@ -15,9 +15,9 @@ const languages = [
   "terragrunt", "terragrunt-stack", "terragrunt-values", "terrace-rules",
 ];
 
-// patterns select further files by their names: JSON files of modules, units and tests, and files that other extensions
-// give a language of their own.
-const patterns = ["**/*.{tf,tofu,tfvars,hcl,tftest,tofutest,tfmock,tofumock,tfquery}.json", "**/*.{tf,tofu,tfvars,hcl}"];
+// patterns select further files by their names: those that other extensions give a language of their own, files
+// in JSON syntax, and files whose keys a module reads. The server formats none of the JSON and YAML files.
+const patterns = ["**/*.{tf,tofu,tfvars,hcl}", "**/*.{json,yaml,yml}"];
 
 let client: LanguageClient | undefined;
 

@@ -36,6 +36,12 @@ type ClientCapabilities struct {
 		} `json:"diagnostics"`
 	} `json:"workspace"`
 	TextDocument struct {
+		Formatting struct {
+			DynamicRegistration bool `json:"dynamicRegistration"`
+		} `json:"formatting"`
+		RangeFormatting struct {
+			DynamicRegistration bool `json:"dynamicRegistration"`
+		} `json:"rangeFormatting"`
 		Diagnostic *struct{} `json:"diagnostic"` // nil means that the client does not request diagnostics
 		Completion struct {
 			CompletionItem struct {

@@ -255,8 +255,8 @@ func (s *Server) initialize(_ context.Context, p *protocol.InitializeParams) (an
 		"capabilities": map[string]any{
 			"positionEncoding":                s.encoding,
 			"textDocumentSync":                map[string]any{"openClose": true, "change": 2, "save": true},
-			"documentFormattingProvider":      true,
-			"documentRangeFormattingProvider": true,
+			"documentFormattingProvider":      !s.registersFormatting(),
+			"documentRangeFormattingProvider": !s.registersFormatting(),
 			"definitionProvider":              true,
 			"referencesProvider":              true,
 			"documentHighlightProvider":       true,
@@ -293,18 +293,37 @@ func (s *Server) initialized(context.Context, *struct{}) {
 		}
 	}()
 	s.configure()
+	if s.registersFormatting() {
+		selector := []any{map[string]string{"scheme": "file", "pattern": "**/*.{tf,tofu,tfvars,hcl}"}}
+		go func() { // ends with the connection
+			for _, method := range []string{"textDocument/formatting", "textDocument/rangeFormatting"} {
+				_ = s.register(method, map[string]any{"documentSelector": selector})
+			}
+		}()
+	}
 	if !s.client.Workspace.DidChangeWatchedFiles.DynamicRegistration {
 		return
 	}
 	go func() { // ends with the connection
 		watchers := []map[string]string{{"globPattern": "**/*.{tf,tofu,hcl,tfvars,json,yaml,yml}"}}
-		_, err := s.rpc.Callback(s.ctx, "client/registerCapability", map[string]any{"registrations": []any{map[string]any{
-			"id": "files", "method": "workspace/didChangeWatchedFiles", "registerOptions": map[string]any{"watchers": watchers},
-		}}})
-		if err == nil { // otherwise requests look for changes more often
+		if s.register("workspace/didChangeWatchedFiles", map[string]any{"watchers": watchers}) == nil { // otherwise requests look for changes more often
 			s.Session.Index.Watched()
 		}
 	}()
+}
+
+// registersFormatting reports whether the client can learn which files the server formats. Otherwise, the server
+// would be a second formatter of JSON files, and some editors then format none.
+func (s *Server) registersFormatting() bool {
+	return s.client.TextDocument.Formatting.DynamicRegistration && s.client.TextDocument.RangeFormatting.DynamicRegistration
+}
+
+// register registers a method with its options at the client.
+func (s *Server) register(method string, options any) error {
+	_, err := s.rpc.Callback(s.ctx, "client/registerCapability", map[string]any{"registrations": []any{
+		map[string]any{"id": method, "method": method, "registerOptions": options},
+	}})
+	return err
 }
 
 func (s *Server) didOpen(_ context.Context, p *protocol.DidOpenTextDocumentParams) {
