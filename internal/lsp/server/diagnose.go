@@ -305,6 +305,9 @@ func (s *Server) diagnostics(ctx context.Context, path string) []protocol.Diagno
 		if !slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.At != nil && m.At.Filename == path }) {
 			ds = append(slices.Clone(ds), syntaxErrors(path, text)...)
 		}
+		if !slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == diag.CodeEstateCycle }) {
+			ds = append(slices.Clone(ds), s.cycleErrors(path)...)
+		}
 		if strings.HasSuffix(path, testfile.EstateSuffix) {
 			ds = testErrors(path, text)
 		}
@@ -321,6 +324,8 @@ func (s *Server) diagnostics(ctx context.Context, path string) []protocol.Diagno
 	case index.Other, index.Data:
 	case index.Test:
 		ds = testErrors(path, text)
+	case index.Values:
+		ds = s.variableErrors(ctx, path, text)
 	default:
 		ds = syntaxErrors(path, text)
 	}

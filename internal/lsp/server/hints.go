@@ -242,7 +242,7 @@ func (s *Server) actions(ctx context.Context, p *protocol.CodeActionParams) ([]p
 		return nil, err
 	}
 	out := []protocol.CodeAction{}
-	if !f.Kind.OfModule() && f.Kind != index.Unit && f.Kind != index.Stack && f.Kind != index.Test {
+	if !f.Kind.OfModule() && f.Kind != index.Unit && f.Kind != index.Stack && f.Kind != index.Test && f.Kind != index.Values {
 		return out, nil
 	}
 	start, end := text.Offset(p.Range.Start, s.encoding), text.Offset(p.Range.End, s.encoding)

@@ -624,7 +624,7 @@ func (x *Index) inherited(f *index.File, via string, depth int) (dir, p string, 
 			known = false
 			continue
 		}
-		g := x.cached(to)
+		g := x.file(to)
 		from := filepath.Dir(to)
 		if strings.HasPrefix(merged, "include.") { // evaluated for the unit
 			from = filepath.Dir(f.Path)
@@ -645,15 +645,67 @@ func (x *Index) inherited(f *index.File, via string, depth int) (dir, p string, 
 	return dir, p, known
 }
 
-// cached returns the names in a file, as they were read last.
-func (x *Index) cached(path string) *index.File {
-	x.mu.Lock()
-	e := x.entries[path]
-	x.mu.Unlock()
-	if e != nil {
-		return e.file
+// A Dependency is an edge from one unit file to another.
+type Dependency struct {
+	From *index.File
+	Via  string // such as "dependency.vpc"
+	To   string // path of the unit file
+}
+
+// dependencies returns the units on which a unit depends through dependency blocks of its file and of those that
+// it merges. A block with the argument enabled is left out, because its value may be false.
+func (x *Index) dependencies(f *index.File) (out []Dependency) {
+	files := []*index.File{f}
+	for i := 0; i < len(files) && i < maxMerged; i++ {
+		for _, merged := range files[i].Merges {
+			if to := x.target(files[i], merged); to != "" {
+				files = append(files, x.file(to))
+			}
+		}
 	}
-	return x.file(path)
+	seen := map[string]bool{}
+	for _, g := range files {
+		for _, via := range slices.Sorted(maps.Keys(g.Paths)) {
+			if !strings.HasPrefix(via, "dependency.") || seen[via] {
+				continue
+			}
+			seen[via] = true
+			if slices.ContainsFunc(g.Arguments, func(a index.Argument) bool { return a.Addr == via && a.Name == "enabled" }) {
+				continue
+			}
+			if to := x.target(f, via); to != "" {
+				out = append(out, Dependency{f, via, to})
+			}
+		}
+	}
+	return out
+}
+
+// maxCycle is the number of units that are searched for a cycle.
+const maxCycle = 2000
+
+// Cycle returns the shortest chain of dependencies that leads from a unit back to it, or nil.
+func (x *Index) Cycle(path string) []Dependency {
+	before := map[string]Dependency{} // the edge by which a unit was reached first
+	queue := []string{path}
+	for i := 0; i < len(queue) && i < maxCycle; i++ {
+		for _, d := range x.dependencies(x.File(queue[i])) {
+			if _, seen := before[d.To]; seen {
+				continue
+			}
+			before[d.To] = d
+			if d.To != path {
+				queue = append(queue, d.To)
+				continue
+			}
+			chain := []Dependency{d}
+			for chain[0].From.Path != path {
+				chain = slices.Insert(chain, 0, before[chain[0].From.Path])
+			}
+			return chain
+		}
+	}
+	return nil
 }
 
 // relative returns a path relative to a directory, with slashes.
