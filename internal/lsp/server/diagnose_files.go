@@ -68,8 +68,8 @@ func (s *Server) cycleErrors(path string) diag.List {
 	var names []string
 	var notes diag.List
 	for i, d := range chain {
-		names = append(names, s.viewName(view{at: d.From.Path}))
-		at := declaredAt(d)
+		names = append(names, s.viewName(view{at: d.From}))
+		at := s.declaredAt(d)
 		if i == 0 {
 			notes = diag.Errorf(diag.CodeEstateCycle, &at, "Units depend on each other in a cycle", "")
 		} else {
@@ -82,10 +82,11 @@ func (s *Server) cycleErrors(path string) diag.List {
 
 // declaredAt returns the range of the name of a dependency block. If the block is in a file that the unit merges, it
 // is the start of the unit.
-func declaredAt(d workspace.Dependency) source.Range {
-	at := source.Range{Filename: d.From.Path, Start: hcl.Pos{Line: 1, Column: 1}, End: hcl.Pos{Line: 1, Column: 1}}
-	for i := range d.From.Names {
-		if o := &d.From.Names[i]; o.Addr == d.Via && o.Role == index.Declares {
+func (s *Server) declaredAt(d workspace.Dependency) source.Range {
+	f := s.Session.Index.File(d.From)
+	at := source.Range{Filename: d.From, Start: hcl.Pos{Line: 1, Column: 1}, End: hcl.Pos{Line: 1, Column: 1}}
+	for i := range f.Names {
+		if o := &f.Names[i]; o.Addr == d.Via && o.Role == index.Declares {
 			at.Start, at.End = hcl.Pos{Line: o.Line, Column: 1, Byte: o.Start}, hcl.Pos{Line: o.Line, Column: 1, Byte: o.End}
 		}
 	}

@@ -41,7 +41,7 @@ func contentPath(uri string) string {
 	return document.Path("file://" + strings.TrimPrefix(path, "//"))
 }
 
-// maxOrigins is the number of arguments of a unit whose origins are computed.
+// maxOrigins is the number of arguments of a unit whose origins are computed for one request.
 const maxOrigins = 500
 
 // effectiveResult is the answer of the request terrace/effective.

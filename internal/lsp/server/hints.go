@@ -61,22 +61,36 @@ func (s *Server) hints(ctx context.Context, p *protocol.InlayHintParams) ([]prot
 		s.skippedPrograms(path, text, func(name string, end int) {
 			add(text.Position(end, s.encoding).Line, name+" is not run")
 		})
+		labels := map[string]string{} // by the address of the input, which may be set many times
 		for i := range f.Names {
 			o := &f.Names[i]
 			if o.Role != index.Declares || !strings.HasPrefix(o.Addr, "input.") || o.Line-1 < p.Range.Start.Line || o.Line-1 > p.Range.End.Line {
 				continue
 			}
-			x := s.explain(ctx, path, "inputs."+strings.TrimPrefix(o.Addr, "input."), "")
-			if x == nil || len(x.Steps) == 0 {
-				continue
+			label, known := labels[o.Addr]
+			if !known && len(labels) < maxOrigins && ctx.Err() == nil {
+				label = s.inputLabel(ctx, path, strings.TrimPrefix(o.Addr, "input."))
+				labels[o.Addr] = label
 			}
-			last := x.Steps[len(x.Steps)-1]
-			if last.At != nil && filepath.Base(last.At.File) != filepath.Base(path) && len(x.Steps) > 1 {
-				add(o.Line-1, fmt.Sprintf("from %s:%d", filepath.Base(last.At.File), last.At.Line))
+			if label != "" {
+				add(o.Line-1, label)
 			}
 		}
 	}
 	return out, ctx.Err()
+}
+
+// inputLabel returns where the value of an input of a unit file comes from, if that is another file, or "".
+func (s *Server) inputLabel(ctx context.Context, path, name string) string {
+	x := s.explain(ctx, path, "inputs."+name, "")
+	if x == nil || len(x.Steps) < 2 {
+		return ""
+	}
+	last := x.Steps[len(x.Steps)-1]
+	if last.At == nil || filepath.Base(last.At.File) == filepath.Base(path) {
+		return ""
+	}
+	return fmt.Sprintf("from %s:%d", filepath.Base(last.At.File), last.At.Line)
 }
 
 // overrideLabel returns what an argument of a module replaces, or what replaces it, or "".

@@ -59,6 +59,8 @@ type Index struct {
 	users   map[string]map[string]bool   // paths of the files that use a directory or file, by its path
 	texts   texts
 	links   map[string]string          // the files to which symbolic links lead
+	edges   int                        // the number of changes of edges
+	cycles  map[string]cycle           // the cycles of units, by path
 	listed  map[string]bool            // directories that were read before the first walk ended
 	search  map[string]map[string]bool // paths of the files that search a file in parent directories, by its name
 }
@@ -67,12 +69,23 @@ type entry struct {
 	version version
 	file    *index.File
 	targets []string
+	// edges contains the dependencies and merged files among the targets, sorted by their address.
+	edges []edge
 	// outdated means that a file appeared or disappeared that the file searches.
 	outdated bool
 }
 
+// An edge leads from a unit file to another file.
+type edge struct{ via, to string }
+
+// A cycle is the result of a search, after a number of changes of edges.
+type cycle struct {
+	edges int
+	chain []Dependency
+}
+
 func newIndex(f *Files, now func() time.Time) *Index {
-	return &Index{files: f, now: now, age: scanAge, walk: make(chan struct{}, 1), reread: make(chan struct{}, 1), changed: map[string]int{}, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]map[string]bool{}, search: map[string]map[string]bool{}, listed: map[string]bool{}}
+	return &Index{files: f, now: now, age: scanAge, walk: make(chan struct{}, 1), reread: make(chan struct{}, 1), changed: map[string]int{}, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]map[string]bool{}, search: map[string]map[string]bool{}, listed: map[string]bool{}, cycles: map[string]cycle{}}
 }
 
 // SetRoots sets the directories of the workspace.
@@ -346,10 +359,16 @@ func (x *Index) file(path string) *index.File {
 		e.file.Last = x.last(path, old)
 	}
 	for via := range e.file.Paths {
-		if t := x.target(e.file, via); t != "" {
-			e.targets = append(e.targets, t)
+		t := x.target(e.file, via)
+		if t == "" {
+			continue
+		}
+		e.targets = append(e.targets, t)
+		if strings.HasPrefix(via, "dependency.") && !conditional(e.file, via) || slices.Contains(e.file.Merges, via) {
+			e.edges = append(e.edges, edge{via, t})
 		}
 	}
+	slices.SortFunc(e.edges, func(a, b edge) int { return strings.Compare(a.via, b.via) })
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.replace(path)
@@ -363,6 +382,9 @@ func (x *Index) file(path string) *index.File {
 		x.search[name][path] = true
 	}
 	x.entries[path] = e
+	if old == nil && len(e.edges) > 0 || old != nil && !slices.Equal(old.edges, e.edges) {
+		x.edges++
+	}
 	dir := filepath.Dir(path)
 	if x.dirs[dir] == nil {
 		x.dirs[dir] = map[string]*entry{}
@@ -414,9 +436,12 @@ func (x *Index) appeared(path string) {
 
 // remove removes a file. The caller holds mu.
 func (x *Index) remove(path string) {
-	if x.entries[path] != nil {
+	if e := x.entries[path]; e != nil {
 		x.replace(path)
 		x.appeared(path)
+		if len(e.edges) > 0 {
+			x.edges++
+		}
 	}
 }
 
@@ -647,34 +672,59 @@ func (x *Index) inherited(f *index.File, via string, depth int) (dir, p string, 
 
 // A Dependency is an edge from one unit file to another.
 type Dependency struct {
-	From *index.File
-	Via  string // such as "dependency.vpc"
-	To   string // path of the unit file
+	From, To string // paths of the unit files
+	Via      string // such as "dependency.vpc"
+}
+
+// conditional reports whether a dependency block has the argument enabled, whose value may be false.
+func conditional(f *index.File, via string) bool {
+	return slices.ContainsFunc(f.Arguments, func(a index.Argument) bool { return a.Addr == via && a.Name == "enabled" })
+}
+
+// known returns a file with its edges. A file that is not open is returned as it was read last. It is nil if there is
+// none.
+func (x *Index) known(path string) *entry {
+	if x.files.Buffer(path) != nil {
+		x.file(path)
+	}
+	x.mu.Lock()
+	e := x.entries[path]
+	x.mu.Unlock()
+	if e != nil {
+		return e
+	}
+	x.file(path)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.entries[path]
 }
 
 // dependencies returns the units on which a unit depends through dependency blocks of its file and of those that
-// it merges. A block with the argument enabled is left out, because its value may be false.
-func (x *Index) dependencies(f *index.File) (out []Dependency) {
-	files := []*index.File{f}
-	for i := 0; i < len(files) && i < maxMerged; i++ {
-		for _, merged := range files[i].Merges {
-			if to := x.target(files[i], merged); to != "" {
-				files = append(files, x.file(to))
-			}
-		}
+// it merges. A block with the argument enabled is left out.
+func (x *Index) dependencies(path string) (out []Dependency) {
+	own := x.known(path)
+	if own == nil {
+		return nil
 	}
 	seen := map[string]bool{}
-	for _, g := range files {
-		for _, via := range slices.Sorted(maps.Keys(g.Paths)) {
-			if !strings.HasPrefix(via, "dependency.") || seen[via] {
-				continue
-			}
-			seen[via] = true
-			if slices.ContainsFunc(g.Arguments, func(a index.Argument) bool { return a.Addr == via && a.Name == "enabled" }) {
-				continue
-			}
-			if to := x.target(f, via); to != "" {
-				out = append(out, Dependency{f, via, to})
+	files := []*entry{own}
+	for i := 0; i < len(files) && i < maxMerged; i++ {
+		for _, g := range files[i].edges {
+			switch {
+			case !strings.HasPrefix(g.via, "dependency."):
+				if e := x.known(g.to); e != nil {
+					files = append(files, e)
+				}
+			case seen[g.via]:
+			default:
+				seen[g.via] = true
+				to := g.to
+				if i > 0 { // relative to the unit, if the file is included
+					to = x.target(own.file, g.via)
+				}
+				if to != "" {
+					out = append(out, Dependency{path, to, g.via})
+				}
 			}
 		}
 	}
@@ -684,12 +734,36 @@ func (x *Index) dependencies(f *index.File) (out []Dependency) {
 // maxCycle is the number of units that are searched for a cycle.
 const maxCycle = 2000
 
-// Cycle returns the shortest chain of dependencies that leads from a unit back to it, or nil.
+// Cycle returns the shortest chain of dependencies that leads from a unit back to it, or nil. It searches again
+// only after a dependency of some unit has changed. A file that is not open counts as it was read last.
 func (x *Index) Cycle(path string) []Dependency {
+	for _, b := range x.files.Open() {
+		if index.KindOf(b.Path) == index.Unit {
+			x.file(b.Path)
+		}
+	}
+	x.mu.Lock()
+	found, ok := x.cycles[path]
+	edges := x.edges
+	x.mu.Unlock()
+	if ok && found.edges == edges {
+		return found.chain
+	}
+	chain := x.cycle(path)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.cycles) >= maxResults {
+		clear(x.cycles)
+	}
+	x.cycles[path] = cycle{edges, chain}
+	return chain
+}
+
+func (x *Index) cycle(path string) []Dependency {
 	before := map[string]Dependency{} // the edge by which a unit was reached first
 	queue := []string{path}
 	for i := 0; i < len(queue) && i < maxCycle; i++ {
-		for _, d := range x.dependencies(x.File(queue[i])) {
+		for _, d := range x.dependencies(queue[i]) {
 			if _, seen := before[d.To]; seen {
 				continue
 			}
@@ -699,8 +773,8 @@ func (x *Index) Cycle(path string) []Dependency {
 				continue
 			}
 			chain := []Dependency{d}
-			for chain[0].From.Path != path {
-				chain = slices.Insert(chain, 0, before[chain[0].From.Path])
+			for chain[0].From != path {
+				chain = slices.Insert(chain, 0, before[chain[0].From])
 			}
 			return chain
 		}
