@@ -274,6 +274,9 @@ func (l *Loader) canonical(path string) string {
 // IsFile reports whether a path is a file.
 func (l *Loader) IsFile(path string) bool { return l.disk.Exists(path) && !l.disk.IsDir(path) }
 
+// Exists reports whether a file or directory exists, on disk or among the files in memory.
+func (l *Loader) Exists(path string) bool { return l.disk.Exists(path) }
+
 // unitFile returns the unit file of a directory, or "". As in Terragrunt, JSON has
 // precedence.
 func (l *Loader) unitFile(dir string) string {

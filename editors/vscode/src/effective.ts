@@ -24,9 +24,8 @@ export class Effective implements vscode.TextDocumentContentProvider, vscode.Doc
     this.changed.dispose();
   }
 
-  // show opens the effective document of the active file beside it.
-  async show(): Promise<void> {
-    const file = vscode.window.activeTextEditor?.document.uri;
+  // show opens the effective document of a file, or of the active file, beside the editor.
+  async show(file = vscode.window.activeTextEditor?.document.uri): Promise<void> {
     if (!file || file.scheme !== "file") {
       return;
     }

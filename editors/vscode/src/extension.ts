@@ -4,6 +4,7 @@ import * as vscode from "vscode";
 import { LanguageClient, type LanguageClientOptions, type ServerOptions } from "vscode-languageclient/node";
 import { Affected } from "./affected";
 import { Effective, effectiveScheme } from "./effective";
+import { fetchSchemas } from "./schemas";
 import { initializationOptions, serverProgram, serverSection } from "./settings";
 import { Viewpoint } from "./viewpoint";
 
@@ -14,9 +15,9 @@ const languages = [
   "terragrunt", "terragrunt-stack", "terragrunt-values", "terrace-rules",
 ];
 
-// patterns select further files by their names: JSON files of modules, and files that other extensions
-// give a language of their own.
-const patterns = ["**/*.tf.json", "**/*.tofu.json", "**/*.{tf,tofu,tfvars,hcl}"];
+// patterns select further files by their names: those that other extensions give a language of their own, files
+// in JSON syntax, and files whose keys a module reads. The server formats none of the JSON and YAML files.
+const patterns = ["**/*.{tf,tofu,tfvars,hcl}", "**/*.{json,yaml,yml}"];
 
 let client: LanguageClient | undefined;
 
@@ -25,7 +26,7 @@ function running(): LanguageClient | undefined {
   return client?.isRunning() ? client : undefined;
 }
 
-async function start(log: vscode.OutputChannel): Promise<void> {
+async function start(log: vscode.OutputChannel, effective: Effective): Promise<void> {
   const program = serverProgram();
   const server: ServerOptions = { command: program, args: ["lsp"] };
   const options: LanguageClientOptions = {
@@ -47,11 +48,17 @@ async function start(log: vscode.OutputChannel): Promise<void> {
       },
       // The lens "3 uses" shows the references in the editor.
       executeCommand: async (command, args, next) => {
+        if (command === "terrace.effective") { // the lens at a unit of a stack
+          return effective.show(vscode.Uri.parse(args[0]));
+        }
         const result = await next(command, args);
         if (command === "terrace.references" && client && Array.isArray(result)) {
           const at = client.protocol2CodeConverter.asPosition(args[1]);
           const places = result.map((l) => client!.protocol2CodeConverter.asLocation(l));
           await vscode.commands.executeCommand("editor.action.showReferences", vscode.Uri.parse(args[0]), at, places);
+        }
+        if (command === "terrace.schemas" && typeof result === "string") { // the quick fix
+          void vscode.window.showInformationMessage(result);
         }
         return result;
       },
@@ -93,9 +100,10 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     vscode.commands.registerCommand("terrace.showValues", () => viewpoint.showValues()),
     vscode.commands.registerCommand("terrace.showEffective", () => effective.show()),
     vscode.commands.registerCommand("terrace.showAffected", () => affected.show()),
+    vscode.commands.registerCommand("terrace.fetchSchemas", () => fetchSchemas(running())),
     vscode.commands.registerCommand("terrace.restart", async () => {
       await stop();
-      await start(log);
+      await start(log, effective);
       await viewpoint.update();
     }),
     vscode.workspace.onDidGrantWorkspaceTrust(changed),
@@ -111,7 +119,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     vscode.workspace.onDidSaveTextDocument(() => effective.refresh()),
     viewpoint.onDidChange(() => effective.refresh()),
   );
-  await start(log);
+  await start(log, effective);
   await viewpoint.update();
 }
 

@@ -21,18 +21,20 @@ export interface ServerSection {
   lint: boolean;
   allViewpoints: boolean;
   trust: boolean;
+  trustCommands: boolean; // the user may compare with HEAD and fetch schemas
 }
 
 // serverSection returns the section for a workspace folder.
 export function serverSection(scope?: string): ServerSection {
   const uri = scope ? vscode.Uri.parse(scope) : undefined;
   const section = vscode.workspace.getConfiguration("terrace", uri);
-  return { lint: section.get("lint", true), allViewpoints: section.get("allViewpoints", false), trust: trusted() };
+  return { lint: section.get("lint", true), allViewpoints: section.get("allViewpoints", false), trust: trusted(), trustCommands: vscode.workspace.isTrusted };
 }
 
 // initializationOptions make the server take the trust from the configuration that this extension sends.
 export function initializationOptions(): { lint: boolean; allViewpoints: boolean; trust: string } {
-  return { ...serverSection(), trust: "configuration" };
+  const { lint, allViewpoints } = serverSection();
+  return { lint, allViewpoints, trust: "configuration" };
 }
 
 // viewpointSetting returns the URI of the unit in the setting "terrace.viewpoint" for a file, or "".
@@ -45,14 +47,14 @@ export function viewpointSetting(file: vscode.Uri, units: string[]): string {
   return units.find((u) => unitName(u, folder.uri.toString()) === wanted) ?? "";
 }
 
-// unitName returns the name of a unit: its directory relative to a workspace folder. A file that is not
-// called terragrunt.hcl is an environment file, whose name counts too.
+// unitName returns the name of a unit or root module: its directory relative to a workspace folder, with the
+// calls that lead to a module. A file that is not called terragrunt.hcl is an environment file, whose name
+// counts too.
 export function unitName(unit: string, folder: string): string {
-  let path = decodeURIComponent(unit);
-  const base = decodeURIComponent(folder).replace(/\/$/, "") + "/";
-  path = path.startsWith(base) ? path.slice(base.length) : path.replace(/^file:\/\//, "");
-  if (path === "terragrunt.hcl") {
-    return ".";
-  }
-  return path.replace(/\/terragrunt\.hcl$/, "");
+  const [at, calls] = unit.split("#");
+  let path = decodeURIComponent(at);
+  const base = decodeURIComponent(folder).replace(/\/$/, "");
+  path = path === base ? "" : path.startsWith(base + "/") ? path.slice(base.length + 1) : path.replace(/^file:\/\//, "");
+  path = path.replace(/(^|\/)terragrunt\.hcl(\.json)?$/, "") || ".";
+  return calls ? `${path} ${calls}` : path;
 }

@@ -4,7 +4,8 @@ import { unitName, viewpointSetting } from "./settings";
 
 // Viewpoints is the answer of the request terrace/viewpoints.
 interface Viewpoints {
-  current: string;
+  current: string; // "" means that a module is seen alone
+  default: string;
   all: string[];
 }
 
@@ -15,7 +16,7 @@ interface Values {
   more: boolean;
 }
 
-// Viewpoint shows in the status bar from which unit the active file is seen, and changes it.
+// Viewpoint shows in the status bar from which unit or root module the active file is seen, and changes it.
 export class Viewpoint implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem("terrace.viewpoint", vscode.StatusBarAlignment.Right, 100);
   private readonly changed = new vscode.EventEmitter<void>();
@@ -41,7 +42,7 @@ export class Viewpoint implements vscode.Disposable {
     if (version !== this.version) {
       return; // another file is active
     }
-    if (!uri || !found || !found.current) {
+    if (!uri || !found || (!found.current && found.all.length === 0)) {
       this.item.hide();
       return;
     }
@@ -51,9 +52,8 @@ export class Viewpoint implements vscode.Disposable {
       await this.set(uri, wanted);
       return;
     }
-    const name = this.name(uri, found.current);
-    this.item.text = `$(eye) seen from ${name}`;
-    this.item.tooltip = found.all.length > 1 ? `${found.all.length} units read this file. Select to choose another.` : "Terrace shows the values of this unit.";
+    this.item.text = found.current ? `$(eye) seen from ${this.name(uri, found.current)}` : "$(eye) seen alone";
+    this.item.tooltip = found.all.length > 1 || !found.current ? `${found.all.length} units or root modules use this file. Select to choose one.` : "Terrace shows the values of this unit.";
     this.item.show();
   }
 
@@ -62,11 +62,11 @@ export class Viewpoint implements vscode.Disposable {
     const uri = vscode.window.activeTextEditor?.document.uri;
     const found = uri && (await this.request(uri));
     if (!uri || !found || found.all.length === 0) {
-      void vscode.window.showInformationMessage("No unit reads this file.");
+      void vscode.window.showInformationMessage("No unit or root module uses this file.");
       return;
     }
     const items = [
-      { label: "Nearest unit", description: "the default", unit: "" },
+      { label: found.default ? "Nearest unit" : "This module alone", description: "the default", unit: "" },
       ...found.all.map((unit) => ({ label: this.name(uri, unit), description: unit === found.current ? "current" : "", unit })),
     ];
     const choice = await vscode.window.showQuickPick(items, { title: "Seen from", matchOnDescription: true });

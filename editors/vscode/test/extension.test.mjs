@@ -11,7 +11,7 @@ async function active(e, file, current = units[0]) {
   e.open(file);
   let now = current;
   active.reset = () => void (now = current); // as a new server
-  e.answers["terrace/viewpoints"] = () => ({ current: now, all: units });
+  e.answers["terrace/viewpoints"] = () => ({ current: now, default: units[0], all: units });
   e.answers["workspace/executeCommand"] = (p) => void (now = p.arguments[1] || current);
   await e.extension.activate(e.context);
 }
@@ -24,9 +24,10 @@ test("the server gets no trust from a repository", async () => {
   assert.deepEqual(c.server, { command: "terrace", args: ["lsp"] }, "the server starts in restricted mode, from the user's path");
   assert.equal(c.options.initializationOptions.trust, "configuration");
   const ask = async () => (await c.options.middleware.workspace.configuration({ items: [{ section: "terrace" }, { section: "terrace", scopeUri: "file:///repo" }, { section: "other" }] }, null, async () => [1, 2, 3]));
-  assert.deepEqual(await ask(), [{ lint: true, allViewpoints: false, trust: false }, { lint: true, allViewpoints: false, trust: false }, 3]);
+  assert.deepEqual(await ask(), [{ lint: true, allViewpoints: false, trust: false, trustCommands: false }, { lint: true, allViewpoints: false, trust: false, trustCommands: false }, 3]);
   e.trusted = true;
   assert.equal((await ask())[1].trust, false, "the setting of the workspace does not count in a trusted workspace either");
+  assert.equal((await ask())[1].trustCommands, true, "commands that the user starts may run programs");
   e.settings = { "terrace.trust": "workspace" };
   assert.equal((await ask())[1].trust, true);
   e.trusted = false;
@@ -99,12 +100,27 @@ test("a restart keeps the viewpoint that the user chose", async () => {
 
 test("a file that no unit reads has no viewpoint", async () => {
   const e = editor();
-  e.answers["terrace/viewpoints"] = { current: "", all: [] };
+  e.answers["terrace/viewpoints"] = { current: "", default: "", all: [] };
   e.open("/repo/main.tf");
   await e.extension.activate(e.context);
   assert.equal(e.item.visible, false);
   await e.commands["terrace.chooseViewpoint"]();
-  assert.match(e.shown[0], /No unit reads this file/);
+  assert.match(e.shown[0], /No unit or root module uses this file/);
+});
+
+test("a called module is seen alone, until the user chooses a caller", async () => {
+  const e = editor();
+  const callers = ["file:///repo#module.a", "file:///repo/live/app/terragrunt.hcl.json#module.b.module.c"];
+  e.open("/repo/m/main.tf");
+  let now = "";
+  e.answers["terrace/viewpoints"] = () => ({ current: now, default: "", all: callers });
+  e.answers["workspace/executeCommand"] = (p) => void (now = p.arguments[1]);
+  await e.extension.activate(e.context);
+  assert.equal(e.item.text, "$(eye) seen alone");
+  e.pick = (items) => items[2];
+  await e.commands["terrace.chooseViewpoint"]();
+  assert.deepEqual(e.picked.map((i) => i.label), ["This module alone", ". module.a", "live/app module.b.module.c"]);
+  assert.equal(e.item.text, "$(eye) seen from live/app module.b.module.c");
 });
 
 test("the values of all units are listed, and a choice becomes the viewpoint", async () => {
@@ -134,7 +150,7 @@ test("the effective document is read-only and links to origins", async () => {
   const e = editor();
   const link = (line, from, to, target) => ({ range: { start: { line, character: from }, end: { line, character: to } }, target });
   e.answers["terrace/effective"] = { languageId: "terraform", text: "# main.tf:1\nx = 1 # ../root.hcl:7", links: [link(0, 2, 11, "file:///repo/m/main.tf#L1"), link(1, 8, 21, "file:///repo/root.hcl#L7")] };
-  e.answers["terrace/viewpoints"] = { current: "", all: [] };
+  e.answers["terrace/viewpoints"] = { current: "", default: "", all: [] };
   e.open("/repo/m/main.tf");
   await e.extension.activate(e.context);
   await e.commands["terrace.showEffective"]();
@@ -153,6 +169,17 @@ test("the lens of references shows them", async () => {
   const { executeCommand } = e.clients[0].options.middleware;
   await executeCommand("terrace.references", ["file:///repo/a.tf", { line: 1, character: 2 }], async () => [{ uri: "file:///repo/b.tf" }]);
   assert.equal(e.executed.at(-1)[0], "editor.action.showReferences");
+});
+
+test("the lens at a unit of a stack shows the effective unit", async () => {
+  const e = editor();
+  const asked = [];
+  e.answers["terrace/effective"] = (p) => (asked.push(p.textDocument.uri), { languageId: "hcl", text: "inputs = {}", links: [] });
+  await e.extension.activate(e.context);
+  await e.clients[0].options.middleware.executeCommand("terrace.effective", ["file:///repo/live/.terragrunt-stack/app/terragrunt.hcl"], async () => assert.fail("the server is asked for the text only"));
+  assert.equal(e.shown[0].text, "inputs = {}");
+  assert.equal(e.shown[0].uri.path, "/app (effective)");
+  assert.deepEqual(asked.at(-1), "file:///repo/live/.terragrunt-stack/app/terragrunt.hcl");
 });
 
 test("affected compares the open documents with HEAD, in trusted workspaces only", async () => {
@@ -175,4 +202,28 @@ test("affected compares the open documents with HEAD, in trusted workspaces only
   };
   await e.commands["terrace.showAffected"]();
   assert.match(e.shown.pop(), /no git/);
+});
+
+test("schemas are fetched in trusted workspaces only", async () => {
+  const e = editor();
+  await active(e, "/repo/m/main.tf");
+  const asked = [];
+  e.answers["workspace/executeCommand"] = (p) => {
+    asked.push(p);
+    return "Fetched the schemas of acme.";
+  };
+  await e.commands["terrace.fetchSchemas"]();
+  assert.match(e.shown.pop(), /Trust the workspace/);
+  assert.deepEqual(asked, []);
+  e.trusted = true;
+  await e.commands["terrace.fetchSchemas"]();
+  assert.deepEqual(asked, [{ command: "terrace.schemas", arguments: ["file:///repo/m/main.tf"] }]);
+  assert.equal(e.shown.pop(), "Fetched the schemas of acme.");
+  e.answers["workspace/executeCommand"] = () => {
+    throw new Error("no confirmation");
+  };
+  await e.commands["terrace.fetchSchemas"]();
+  assert.match(e.shown.pop(), /not fetched: no confirmation/);
+  await e.clients[0].options.middleware.executeCommand("terrace.schemas", ["file:///repo/m/main.tf"], async () => "Fetched.");
+  assert.equal(e.shown.pop(), "Fetched.", "the quick fix shows the message too");
 });

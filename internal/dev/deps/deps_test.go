@@ -294,7 +294,7 @@ const packageOrder = `
 	internal/net/otlp, internal/cli/units < internal/cli/measure;
 	# the language server.
 	NONE < internal/lsp/protocol < internal/lsp/document;
-	unit, internal/rules < internal/lsp/index;
+	unit, internal/rules, internal/testrun/testfile < internal/lsp/index;
 	internal/lsp/document, internal/lsp/index, internal/rules/lint, internal/estate/modules < internal/lsp/workspace;
 	internal/lsp/workspace, internal/lang/format < internal/lsp/server;
 	internal/lsp/server, internal/cli/command < internal/cli/lsp;

@@ -88,7 +88,7 @@ func some(v cty.Value) (cty.Value, bool, diag.List) {
 func (r *Reader) Outside(t *demand.Task, target string, at source.Range) (*discovery.Unit, diag.List) {
 	path, module := target, ""
 	for {
-		if _, err := os.Stat(path); err == nil {
+		if r.Loader().Exists(path) {
 			break
 		}
 		up := filepath.Dir(path)

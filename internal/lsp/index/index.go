@@ -21,6 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/rules"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // A Kind is the language of a file.
@@ -36,7 +37,7 @@ const (
 	UnitValues             // a values file, which a stack generates for a unit
 	Stack                  // a stack file
 	Rules                  // a file with rules
-	Test                   // a file with tests or queries
+	Test                   // a file with tests, mocks or queries, in either syntax
 	Data                   // a YAML or JSON file, whose keys count where a configuration reads the file
 )
 
@@ -52,13 +53,11 @@ func KindOf(name string) Kind {
 	switch {
 	case is(".tf", ".tofu"):
 		return Module
-	case is(".tftest.json", ".tofutest.json", ".tfquery.json"):
-		return Other
 	case is(".tf.json", ".tofu.json"):
 		return JSON
 	case is(".tfvars", ".tfvars.json"):
 		return Values
-	case is(".tftest.hcl", ".tofutest.hcl", ".tfmock.hcl", ".tofumock.hcl", ".tfquery.hcl"), rules.IsTest(name):
+	case is(".tftest.hcl", ".tofutest.hcl", ".tftest.json", ".tofutest.json"), rules.IsTest(name), IsMocks(name), IsQueries(name):
 		return Test
 	case is(".tfcomponent.hcl", ".tfstack.hcl", ".tfdeploy.hcl", ".policy.hcl", ".policytest.hcl"): // of other tools
 		return Other
@@ -76,6 +75,16 @@ func KindOf(name string) Kind {
 		return Data
 	}
 	return Other
+}
+
+// IsMocks reports whether a file contains mocks of providers for tests.
+func IsMocks(path string) bool {
+	return slices.ContainsFunc([]string{".tfmock.hcl", ".tofumock.hcl", ".tfmock.json", ".tofumock.json"}, func(s string) bool { return strings.HasSuffix(path, s) })
+}
+
+// IsQueries reports whether a file contains queries.
+func IsQueries(path string) bool {
+	return strings.HasSuffix(path, ".tfquery.hcl") || strings.HasSuffix(path, ".tfquery.json")
 }
 
 // OfModule reports whether files of the kind are merged to a module.
@@ -153,9 +162,12 @@ type File struct {
 	Names     []Occurrence
 	Arguments []Argument
 	// Paths contains the literal paths of sources and files, by the address of their block. A path that
-	// is not constant is missing.
+	// is not constant is "".
 	Paths map[string]string
-	Links []Link
+	// Merges contains the addresses of the include and import blocks of a unit that merge their file, in the
+	// order of the text.
+	Merges []string
+	Links  []Link
 	// Searched contains the names of files that were searched in parent directories. Paths depends on
 	// where such files exist.
 	Searched []string
@@ -276,12 +288,21 @@ type walker struct {
 	// provider means that traversals are provider configurations.
 	provider bool
 	history  bool // the body of a moved or removed block is read
+	// other is the address of the run whose body is read, if it is about another module, or "".
+	other string
 }
 
 func (w *walker) add(o Occurrence, at hcl.Range) {
 	o.Start, o.End, o.Line = at.Start.Byte, at.End.Byte, at.Start.Line
 	if o.End-o.Start >= 2 && w.text[o.Start] == '"' && w.text[o.End-1] == '"' {
 		o.Start, o.End = o.Start+1, o.End-1
+	}
+	if kind, _, _ := strings.Cut(o.Addr, "."); w.other != "" && kind != "run" && kind != "provider" {
+		if o.Via == "" {
+			o.Via = w.other
+		} else if !strings.HasPrefix(o.Via, "run.") {
+			o.Via = "other." + o.Via // a call in the other module
+		}
 	}
 	o.History = w.history
 	w.Names = append(w.Names, o)
@@ -386,8 +407,9 @@ func (w *walker) module(body *hclsyntax.Body) {
 			for _, a := range b.Body.Attributes {
 				switch a.Name {
 				case "source":
-					if s := w.constant(a.Expr); s != "" {
-						w.Paths[addr] = s
+					s := w.constant(a.Expr)
+					w.Paths[addr] = s
+					if s != "" {
 						w.link(a.Expr, s)
 					}
 				case "version", "count", "for_each", "providers", "depends_on", "enabled":
@@ -410,8 +432,16 @@ func (w *walker) module(body *hclsyntax.Body) {
 					w.declare("data."+d.Labels[0]+"."+d.Labels[1], d)
 				}
 			}
-		case b.Type == "provider" && n == 1:
+		case b.Type == "list" && n == 2:
+			w.declare("list."+b.Labels[0]+"."+b.Labels[1], b)
+		case (b.Type == "provider" || b.Type == "mock_provider") && n == 1:
 			addr := "provider." + b.Labels[0]
+			if a := b.Body.Attributes["source"]; a != nil && b.Type == "mock_provider" {
+				if s := w.constant(a.Expr); s != "" {
+					w.Paths["mock_"+addr] = s
+					w.link(a.Expr, s)
+				}
+			}
 			if a := b.Body.Attributes["alias"]; a != nil {
 				if s := w.constant(a.Expr); s != "" {
 					addr += "." + s
@@ -438,8 +468,9 @@ func (w *walker) run(b *hclsyntax.Block) {
 	for _, n := range b.Body.Blocks {
 		if a := n.Body.Attributes["source"]; n.Type == "module" && a != nil {
 			via = addr
-			if s := w.constant(a.Expr); s != "" {
-				w.Paths[addr] = s
+			s := w.constant(a.Expr)
+			w.Paths[addr] = s
+			if s != "" {
 				w.link(a.Expr, s)
 			}
 		}
@@ -461,8 +492,9 @@ func (w *walker) unit(body *hclsyntax.Body) {
 		}
 		path := func(name, addr string) {
 			if a := b.Body.Attributes[name]; a != nil {
-				if s := w.path(a.Expr, body); s != "" {
-					w.Paths[addr] = s
+				s := w.path(a.Expr, body)
+				w.Paths[addr] = s
+				if s != "" {
 					w.link(a.Expr, s)
 				}
 			}
@@ -479,11 +511,13 @@ func (w *walker) unit(body *hclsyntax.Body) {
 			if label == "" {
 				if b.Type == "include" {
 					path("path", "include.")
+					w.merges("include.", b)
 				}
 				continue
 			}
 			addr := b.Type + "." + label
 			w.declare(addr, b)
+			w.merges(addr, b)
 			path(map[string]string{"include": "path", "module": "source", "unit": "source", "stack": "source"}[b.Type], addr)
 			path("config_path", addr)
 			if a := b.Body.Attributes["mock_outputs"]; a != nil && b.Type == "dependency" {
@@ -514,6 +548,28 @@ func (w *walker) unit(body *hclsyntax.Body) {
 	if a := body.Attributes["inputs"]; a != nil && w.Kind == Unit {
 		w.keys(a.Expr, Occurrence{Via: "terraform", Addr: "var.", Role: Sets})
 		w.keys(a.Expr, Occurrence{Addr: "input.", Role: Declares})
+	}
+}
+
+// merges records an include or import block that merges its file.
+func (w *walker) merges(addr string, b *hclsyntax.Block) {
+	given := func(name string) bool { // a value that is not constant may be true
+		a := b.Body.Attributes[name]
+		if a == nil {
+			return false
+		}
+		v, diags := a.Expr.Value(nil)
+		return diags.HasErrors() || v.IsNull() || !v.IsKnown() || v.Type() != cty.Bool || v.True()
+	}
+	switch b.Type {
+	case "include":
+		if a := b.Body.Attributes["merge_strategy"]; a == nil || w.constant(a.Expr) != "no_merge" {
+			w.Merges = append(w.Merges, addr)
+		}
+	case "import":
+		if given("merge") || given("deep_merge") {
+			w.Merges = append(w.Merges, addr)
+		}
 	}
 }
 
@@ -570,7 +626,7 @@ func (w *walker) constant(x hcl.Expression) string {
 func (w *walker) body(b *hclsyntax.Body) {
 	for _, a := range b.Attributes {
 		switch {
-		case !w.Kind.OfModule():
+		case !w.Kind.OfModule() && w.Kind != Test:
 			w.expression(a.Expr)
 		case a.Name == "provider" || a.Name == "providers" || a.Name == "configuration_aliases":
 			w.provider = true
@@ -586,7 +642,14 @@ func (w *walker) body(b *hclsyntax.Body) {
 	}
 	for _, n := range b.Blocks {
 		w.history = w.Kind.OfModule() && (n.Type == "moved" || n.Type == "removed")
+		outer := w.other
+		if w.Kind == Test && n.Type == "run" && len(n.Labels) == 1 && slices.ContainsFunc(n.Body.Blocks, func(b *hclsyntax.Block) bool { return b.Type == "module" }) {
+			w.other = "run." + n.Labels[0]
+		} else if n.Type == "variables" {
+			w.other = "" // the values are computed for the file
+		}
 		w.body(n.Body)
+		w.other = outer
 	}
 	w.history = false
 }
@@ -678,6 +741,9 @@ func (w *walker) reference(t hcl.Traversal) {
 		}
 	case "run":
 		w.add(Occurrence{Addr: "run." + second, Part: part(t, 2)}, name(t[1]))
+		if i, out := nextAttr(t, 2); out != "" && w.Kind == Test {
+			w.add(Occurrence{Addr: "output." + out, Via: "run." + second, Part: part(t, i+1)}, name(t[i]))
+		}
 	case "each", "count", "self", "path", "terraform", "tofu", "provider":
 	default:
 		w.add(Occurrence{Addr: root + "." + second, Part: part(t, 2)}, name(t[1]))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -142,7 +143,7 @@ func jsonBody(path string, text []byte) (body *hclsyntax.Body, broken bool) {
 			r.lines = append(r.lines, i+1)
 		}
 	}
-	top := jsonBlocks(KindOf(path))
+	top := jsonBlocks(path)
 	body = r.body(root, top, false)
 	return body, broken
 }
@@ -156,11 +157,14 @@ type jsonSpec struct {
 	refs     []string // the arguments whose strings are references
 }
 
-// jsonBlocks returns the blocks at the top of a file of a kind.
-func jsonBlocks(k Kind) *jsonSpec {
+// jsonBlocks returns the blocks at the top of a file.
+func jsonBlocks(path string) *jsonSpec {
+	k := KindOf(path)
 	switch k {
 	case JSON:
 		return moduleSpec()
+	case Test:
+		return testSpec(path)
 	case Unit, Stack:
 		return unitSpec(syntax.Language().Unit)
 	}
@@ -190,6 +194,32 @@ func moduleSpec() *jsonSpec {
 			"terraform": {labels: map[string]int{"required_providers": 0, "backend": 1, "cloud": 0, "encryption": 0}},
 		},
 	}
+}
+
+// testSpec returns the blocks of a file with tests, mocks or queries.
+func testSpec(path string) *jsonSpec {
+	var spec func(block string) *jsonSpec
+	spec = func(block string) *jsonSpec {
+		out := &jsonSpec{labels: map[string]int{}, inner: map[string]*jsonSpec{}, refs: []string{"target", "replace", "expect_failures", "providers"}}
+		if s := testfile.Schema(block); s != nil {
+			for _, b := range s.Blocks {
+				out.labels[b.Type], out.inner[b.Type] = len(b.LabelNames), spec(b.Type)
+			}
+		}
+		return out
+	}
+	switch {
+	case IsMocks(path):
+		return spec("mock_provider")
+	case IsQueries(path):
+		m := moduleSpec()
+		m.labels["list"] = 2
+		m.inner["list"] = &jsonSpec{labels: map[string]int{"config": 0}, refs: []string{"provider"}}
+		return m
+	}
+	out := spec("")
+	out.inner["variable"] = moduleSpec().inner["variable"]
+	return out
 }
 
 func unitSpec(s *syntax.BlockSpec) *jsonSpec {

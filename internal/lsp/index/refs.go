@@ -59,6 +59,8 @@ func PathRefs(kind Kind, body *hclsyntax.Body) []PathRef {
 			switch b.Type {
 			case "module":
 				add(ModuleSource, b.Body, "source")
+			case "mock_provider":
+				add(ModuleSource, b.Body, "source")
 			case "run":
 				for _, m := range b.Body.Blocks {
 					if m.Type == "module" {

@@ -20,7 +20,8 @@ type ClientCapabilities struct {
 		PositionEncodings []string `json:"positionEncodings"`
 	} `json:"general"`
 	Workspace struct {
-		Configuration         bool `json:"configuration"`
+		Configuration         bool      `json:"configuration"`
+		TextDocumentContent   *struct{} `json:"textDocumentContent"` // nil means that the client does not open documents of the server
 		DidChangeWatchedFiles struct {
 			DynamicRegistration bool `json:"dynamicRegistration"`
 		} `json:"didChangeWatchedFiles"`
@@ -35,6 +36,12 @@ type ClientCapabilities struct {
 		} `json:"diagnostics"`
 	} `json:"workspace"`
 	TextDocument struct {
+		Formatting struct {
+			DynamicRegistration bool `json:"dynamicRegistration"`
+		} `json:"formatting"`
+		RangeFormatting struct {
+			DynamicRegistration bool `json:"dynamicRegistration"`
+		} `json:"rangeFormatting"`
 		Diagnostic *struct{} `json:"diagnostic"` // nil means that the client does not request diagnostics
 		Completion struct {
 			CompletionItem struct {

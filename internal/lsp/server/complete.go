@@ -137,8 +137,14 @@ func (s *Server) completion(ctx context.Context, p *protocol.CompletionParams) (
 	offset := text.Offset(p.Position, s.encoding)
 	w := &completer{s: s, ctx: ctx, path: path, file: f, text: text, at: offset, cursor: cursorAt(text.Bytes, offset), snippets: s.client.TextDocument.Completion.CompletionItem.SnippetSupport}
 	switch f.Kind {
-	case index.Module, index.Test:
+	case index.Module:
 		w.module()
+	case index.Test:
+		if index.IsJSON(path) {
+			w.json()
+		} else {
+			w.test()
+		}
 	case index.JSON:
 		w.json()
 	case index.Unit, index.Stack:
@@ -192,13 +198,6 @@ func (w *completer) target(via string) string {
 	if w.file.Last != nil {
 		if to := x.Target(w.file.Last, via); to != "" {
 			return to
-		}
-	}
-	if w.file.Kind.OfModule() { // the call is in another file of the module
-		for _, f := range x.Dir(filepath.Dir(w.path)) {
-			if f.Kind.OfModule() && f.Paths[via] != "" {
-				return x.Target(f, via)
-			}
 		}
 	}
 	return ""
@@ -431,7 +430,11 @@ func (w *completer) paths(prefix string) {
 		return
 	}
 	dir := prefix[:strings.LastIndexByte(prefix, '/')+1]
-	entries, err := os.ReadDir(filepath.Join(filepath.Dir(w.path), dir))
+	base := filepath.Dir(w.path)
+	if w.file.Kind == index.Test {
+		base = w.s.Session.Index.Tested(w.file)
+	}
+	entries, err := os.ReadDir(filepath.Join(base, dir))
 	if err != nil {
 		return
 	}

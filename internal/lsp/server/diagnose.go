@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lsp/workspace"
 	"github.com/terrace-iac/terrace/internal/rules"
 	"github.com/terrace-iac/terrace/internal/rules/finding"
+	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -228,13 +230,14 @@ func (s *Server) ruleFindings(ctx context.Context, path string, text *document.T
 func (s *Server) rulings(ctx context.Context, path string) *workspace.Rulings {
 	switch index.KindOf(path) {
 	case index.Module, index.JSON, index.Values:
-		if at := s.unitOfModule(path); at != "" {
-			if u := s.Session.Unit(ctx, at); u != nil {
+		v := s.viewOfModule(path)
+		if v.isUnit() {
+			if u := s.Session.Unit(ctx, v.at); u != nil {
 				return u.Rules(ctx)
 			}
 			return nil
 		}
-		if m := s.Session.Module(ctx, filepath.Dir(path)); m != nil {
+		if m := s.Session.Module(ctx, cmp.Or(v.at, filepath.Dir(path))); m != nil {
 			return m.Rules(ctx)
 		}
 	case index.Unit:
@@ -302,6 +305,12 @@ func (s *Server) diagnostics(ctx context.Context, path string) []protocol.Diagno
 		if !slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.At != nil && m.At.Filename == path }) {
 			ds = append(slices.Clone(ds), syntaxErrors(path, text)...)
 		}
+		if !slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == diag.CodeEstateCycle }) {
+			ds = append(slices.Clone(ds), s.cycleErrors(path)...)
+		}
+		if strings.HasSuffix(path, testfile.EstateSuffix) {
+			ds = testErrors(path, text)
+		}
 	case index.Rules: // an exception may be about a rule of another file
 		files, _ := rules.Read(s.Session.Files, filepath.Dir(path), rules.IsFile, func(path string) string { return path })
 		_, ds = rules.Parse(files, &source.Set{})
@@ -313,6 +322,10 @@ func (s *Server) diagnostics(ctx context.Context, path string) []protocol.Diagno
 		}
 		ds = ds.Once()
 	case index.Other, index.Data:
+	case index.Test:
+		ds = testErrors(path, text)
+	case index.Values:
+		ds = s.variableErrors(ctx, path, text)
 	default:
 		ds = syntaxErrors(path, text)
 	}
@@ -336,6 +349,21 @@ func (s *Server) diagnostics(ctx context.Context, path string) []protocol.Diagno
 // isTemplate reports whether a file is a template of the command scaffold, which is no configuration.
 func isTemplate(path string) bool {
 	return slices.Contains(strings.Split(filepath.ToSlash(path), "/"), ".boilerplate")
+}
+
+// testErrors returns the errors in a file with tests, without those about the names in the module.
+func testErrors(path string, text *document.Text) (ds diag.List) {
+	switch {
+	case strings.HasSuffix(path, testfile.EstateSuffix):
+		_, ds = testfile.ParseEstate(path, text.Bytes, &source.Set{})
+	case index.IsMocks(path):
+		_, ds = testfile.ParseMocks(path, text.Bytes, &source.Set{})
+	case index.IsQueries(path) || rules.IsTest(filepath.Base(path)):
+		ds = syntaxErrors(path, text)
+	default:
+		_, ds = testfile.Parse(path, text.Bytes, &source.Set{})
+	}
+	return ds
 }
 
 // syntaxErrors returns the syntax errors of a file.

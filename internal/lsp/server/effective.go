@@ -24,10 +24,24 @@ import (
 // An effective document is the module or unit of a file after merging, as read-only text. Its links lead
 // to the lines from which the arguments come.
 
-// scheme is the scheme of effective documents: terrace:PATH.
+// scheme is the scheme of effective documents: terrace:PATH, where PATH is encoded as in file URIs.
 const scheme = "terrace"
 
-// maxOrigins is the number of arguments of a unit whose origins are computed.
+// contentURI returns the URI of the effective document of a file.
+func contentURI(path string) string {
+	return scheme + ":" + strings.TrimPrefix(document.URI(path), "file://")
+}
+
+// contentPath returns the path of the file of an effective document, or "" if a URI has another scheme.
+func contentPath(uri string) string {
+	path, ok := strings.CutPrefix(uri, scheme+":")
+	if !ok {
+		return ""
+	}
+	return document.Path("file://" + strings.TrimPrefix(path, "//"))
+}
+
+// maxOrigins is the number of arguments of a unit whose origins are computed for one request.
 const maxOrigins = 500
 
 // effectiveResult is the answer of the request terrace/effective.
@@ -47,7 +61,7 @@ func (s *Server) effective(ctx context.Context, p *struct {
 }
 
 func (s *Server) effectiveOf(ctx context.Context, path string) (*effectiveResult, error) {
-	out := &effectiveResult{URI: scheme + ":" + path, LanguageID: "terraform", Links: []protocol.DocumentLink{}}
+	out := &effectiveResult{URI: contentURI(path), LanguageID: "terraform", Links: []protocol.DocumentLink{}}
 	switch index.KindOf(path) {
 	case index.Module, index.JSON:
 		m := s.Session.Module(ctx, filepath.Dir(path))
@@ -61,6 +75,7 @@ func (s *Server) effectiveOf(ctx context.Context, path string) (*effectiveResult
 		out.Text = text
 		out.Links = s.moduleOrigins(filepath.Dir(path), document.New([]byte(text)))
 	case index.Unit:
+		s.Session.FindGenerator(ctx, filepath.Dir(path))
 		u := s.unitOf(ctx, path)
 		if u == nil {
 			return nil, refuse("no unit reads %s", path)
@@ -78,8 +93,8 @@ func (s *Server) effectiveOf(ctx context.Context, path string) (*effectiveResult
 }
 
 func (s *Server) content(ctx context.Context, p *protocol.TextDocumentContentParams) (*protocol.TextDocumentContentResult, error) {
-	path, ok := strings.CutPrefix(p.URI, scheme+":")
-	if !ok {
+	path := contentPath(p.URI)
+	if path == "" {
 		return nil, refuse("%s is not a document of this server", p.URI)
 	}
 	x, err := s.effectiveOf(ctx, path)

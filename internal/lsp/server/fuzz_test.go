@@ -31,6 +31,8 @@ var inserts = []string{
 	"", "x", "\n", "variable \"y\" {}\n", "${", "}", "local.name", "\"", "é😀", " = 1\n", "<<EOT\n", "\x00", "\xff", "\r\n",
 	"module \"self\" {\n  source = \"./\"\n}\n", "include \"again\" {\n  path = \"terragrunt.hcl\"\n}\n", "moved {\n  from = a.b\n  to = a.c\n}\n",
 	"local.data.tags.", "dependency \"app\" {\n  config_path = \"../app\"\n}\n", strings.Repeat("[", 3000), strings.Repeat("x", 100000), strings.Repeat("a = 1\n", 2000), "1e999999999", "${\"${",
+	", ", "\"x\": 1, ", "{", "\\u00e9", "${var.size}", "unit \"again\" {\n  source = \"../units/vpc\"\n  path   = \"again\"\n}\n", "values.env", "values = {\n  cidr = 1\n}\n",
+	"\"module\": {\"self\": {\"source\": \"./\"}}, ", "run \"again\" {\n  module {\n    source = \"./m\"\n  }\n}\n",
 }
 
 const dataFiles = `
@@ -53,7 +55,39 @@ run "first" {
 }
 -- live.yaml --
 region: eu
-`
+-- outputs.tf --
+output "other" {
+  value = "${module.m.out} ${var.size}"
+}
+-- tests/two.tftest.json --
+{
+  "variables": {"size": 4},
+  "run": {
+    "first": {"command": "plan", "assert": {"condition": "${output.o == module.m.out}", "error_message": "no"}},
+    "second": {"module": {"source": "./m"}, "variables": {"color": "${run.first.other}"}}
+  }
+}
+-- js/main.tf.json --
+{
+  "variable": {"size": {"default": 1}},
+  "locals": {"label": "x-${var.size}", "odd": "\u00e9${upper(\"a\")}${var.size}"},
+  "resource": {"terraform_data": {"web": {"input": "${local.label}", "depends_on": ["terraform_data.other"]}, "other": {"input": 1}}},
+  "module": {"m": {"source": "../m", "color": "${local.odd}"}},
+  "output": {"made": {"value": "${module.m.out}"}}
+}
+-- js/web_override.tf.json --
+{"resource": {"terraform_data": {"web": {"input": "over"}}}}
+-- js/terraform.tfvars.json --
+{"size": 2}
+-- js/unit/terragrunt.hcl.json --
+{
+  "locals": {"env": "dev"},
+  "include": {"root": {"path": "../../root.hcl"}},
+  "dependency": {"vpc": {"config_path": "../../vpc", "mock_outputs": {"id": "mock"}}},
+  "terraform": {"source": "../"},
+  "inputs": {"size": "${local.env}", "id": "${dependency.vpc.outputs.id}"}
+}
+` + stackFiles
 
 // After random edits, renames, saves, changes of branch, new and deleted files, a server gives the same
 // answers as one that was started with the result. No goroutine and no open file remains.
@@ -100,7 +134,8 @@ func randomSession(t *testing.T, seed int, counts map[string]int) {
 	r := rand.New(rand.NewPCG(uint64(seed), 7))
 	dir := unpack(t, moduleFiles+unitFiles+dataFiles)
 	c := start(t, dir, nil)
-	names := []string{"main.tf", "web_override.tf", "m/main.tf", "root.hcl", "app/terragrunt.hcl", "modules/app/main.tf", "data.tf", "data.yaml", "tests/one.tftest.hcl"}
+	names := []string{"main.tf", "web_override.tf", "m/main.tf", "root.hcl", "app/terragrunt.hcl", "modules/app/main.tf", "data.tf", "data.yaml", "tests/one.tftest.hcl",
+		"outputs.tf", "tests/two.tftest.json", "js/main.tf.json", "js/terraform.tfvars.json", "js/unit/terragrunt.hcl.json", "live/terragrunt.stack.hcl", "units/app/terragrunt.hcl", "hand/terragrunt.values.hcl", "hand/terragrunt.hcl"}
 	texts, before, branch := map[string]string{}, map[string][]string{}, map[string]string{}
 	for _, name := range names {
 		texts[name] = c.open(name)
@@ -184,8 +219,14 @@ func randomSession(t *testing.T, seed int, counts map[string]int) {
 			}
 		case 4:
 			op = "new file"
-			file := []string{"new.tf", "new_override.tf", "m/new.tf", "app/new.hcl", "dir/main.tf", "terraform.tfvars", "x.tf.json"}[r.IntN(7)]
+			file := []string{"new.tf", "new_override.tf", "m/new.tf", "app/new.hcl", "dir/main.tf", "terraform.tfvars", "x.tf.json", "live/terragrunt.values.hcl", "units/app/terragrunt.values.hcl", "tests/three.tftest.json"}[r.IntN(10)]
 			content := "variable \"made\" {}\n"
+			if strings.HasSuffix(file, ".values.hcl") {
+				content = "env = \"from a file\"\n"
+			}
+			if file == "tests/three.tftest.json" {
+				content = "{\"variables\": {\"size\": 2}}"
+			}
 			if file == "x.tf.json" {
 				content = "{\"output\": {\"json\": {\"value\": \"${var.size}\"}}}"
 			}
@@ -193,7 +234,7 @@ func randomSession(t *testing.T, seed int, counts map[string]int) {
 			c.notify("workspace/didChangeWatchedFiles", map[string]any{"changes": []any{changed(1, file)}})
 		case 5:
 			op = "deleted file"
-			file := []string{"new.tf", "new_override.tf", "m/new.tf", "dir", "terraform.tfvars", "x.tf.json", "m/main.tf", "root.hcl"}[r.IntN(8)]
+			file := []string{"new.tf", "new_override.tf", "m/new.tf", "dir", "terraform.tfvars", "x.tf.json", "m/main.tf", "root.hcl", "units/vpc", "hand/terragrunt.values.hcl", "live/terragrunt.values.hcl"}[r.IntN(11)]
 			if err := os.RemoveAll(filepath.Join(dir, file)); err != nil {
 				t.Fatal(err)
 			}

@@ -18,8 +18,9 @@ import (
 // The commands that clients execute.
 const (
 	commandReferences = "terrace.references" // arguments: URI, position; returns locations
-	commandViewpoint  = "terrace.viewpoint"  // arguments: URI of a file, URI of a unit, or "" for the nearest
+	commandViewpoint  = "terrace.viewpoint"  // arguments: URI of a file, viewpoint, or "" for the default
 	commandAffected   = "terrace.affected"   // argument: URI of a file; returns the text that affected prints
+	commandEffective  = "terrace.effective"  // argument: URI of a file; returns the effective module or unit
 	commandSchemas    = "terrace.schemas"    // argument: URI of a file; fetches the schemas of its module; returns a message
 )
 
@@ -60,22 +61,36 @@ func (s *Server) hints(ctx context.Context, p *protocol.InlayHintParams) ([]prot
 		s.skippedPrograms(path, text, func(name string, end int) {
 			add(text.Position(end, s.encoding).Line, name+" is not run")
 		})
+		labels := map[string]string{} // by the address of the input, which may be set many times
 		for i := range f.Names {
 			o := &f.Names[i]
 			if o.Role != index.Declares || !strings.HasPrefix(o.Addr, "input.") || o.Line-1 < p.Range.Start.Line || o.Line-1 > p.Range.End.Line {
 				continue
 			}
-			x := s.explain(ctx, path, "inputs."+strings.TrimPrefix(o.Addr, "input."), "")
-			if x == nil || len(x.Steps) == 0 {
-				continue
+			label, known := labels[o.Addr]
+			if !known && len(labels) < maxOrigins && ctx.Err() == nil {
+				label = s.inputLabel(ctx, path, strings.TrimPrefix(o.Addr, "input."))
+				labels[o.Addr] = label
 			}
-			last := x.Steps[len(x.Steps)-1]
-			if last.At != nil && filepath.Base(last.At.File) != filepath.Base(path) && len(x.Steps) > 1 {
-				add(o.Line-1, fmt.Sprintf("from %s:%d", filepath.Base(last.At.File), last.At.Line))
+			if label != "" {
+				add(o.Line-1, label)
 			}
 		}
 	}
 	return out, ctx.Err()
+}
+
+// inputLabel returns where the value of an input of a unit file comes from, if that is another file, or "".
+func (s *Server) inputLabel(ctx context.Context, path, name string) string {
+	x := s.explain(ctx, path, "inputs."+name, "")
+	if x == nil || len(x.Steps) < 2 {
+		return ""
+	}
+	last := x.Steps[len(x.Steps)-1]
+	if last.At == nil || filepath.Base(last.At.File) == filepath.Base(path) {
+		return ""
+	}
+	return fmt.Sprintf("from %s:%d", filepath.Base(last.At.File), last.At.Line)
 }
 
 // overrideLabel returns what an argument of a module replaces, or what replaces it, or "".
@@ -119,7 +134,8 @@ func (s *Server) localLabel(f *index.File, o *index.Occurrence) string {
 	return overrideText(below, above)
 }
 
-// lenses returns a lens at each variable and output, whose text codeLens/resolve computes.
+// lenses returns a lens at each variable and output, and at each unit of a stack. codeLens/resolve computes
+// their texts.
 func (s *Server) lenses(_ context.Context, p *protocol.CodeLensParams) ([]protocol.CodeLens, error) {
 	path, text, f, err := s.open(p.TextDocument)
 	if err != nil {
@@ -128,7 +144,10 @@ func (s *Server) lenses(_ context.Context, p *protocol.CodeLensParams) ([]protoc
 	out := []protocol.CodeLens{}
 	for i := range f.Names {
 		o := &f.Names[i]
-		if f.Kind.OfModule() && o.Role == index.Declares && (strings.HasPrefix(o.Addr, "var.") || strings.HasPrefix(o.Addr, "output.")) {
+		if o.Role != index.Declares {
+			continue
+		}
+		if f.Kind.OfModule() && (strings.HasPrefix(o.Addr, "var.") || strings.HasPrefix(o.Addr, "output.")) || f.Kind == index.Stack && strings.HasPrefix(o.Addr, "unit.") {
 			out = append(out, protocol.CodeLens{Range: text.Range(o.Start, o.End, s.encoding), Data: map[string]any{"path": path, "addr": o.Addr}})
 		}
 	}
@@ -139,6 +158,13 @@ func (s *Server) resolveLens(ctx context.Context, p *protocol.CodeLens) (*protoc
 	data, _ := p.Data.(map[string]any)
 	path, _ := data["path"].(string)
 	address, _ := data["addr"].(string)
+	if index.KindOf(path) == index.Stack {
+		at := s.generatedBy(ctx, path, address)
+		if p.Command = (&protocol.Command{Title: "Effective unit", Command: commandEffective, Arguments: []any{document.URI(at)}}); at == "" {
+			p.Command = &protocol.Command{Title: "The source of the unit is not known"}
+		}
+		return p, ctx.Err()
+	}
 	places, err := s.Session.Index.Everywhere(ctx, workspace.Symbol{Scope: filepath.Dir(path), Addr: address})
 	if err != nil {
 		return nil, err
@@ -200,19 +226,21 @@ func (s *Server) execute(ctx context.Context, p *protocol.ExecuteCommandParams) 
 			return nil, refuse("%v", err)
 		}
 		return answer, nil
+	case commandEffective:
+		return s.effectiveOf(ctx, document.Path(text(0)))
 	case commandSchemas:
 		return s.fetchSchemas(ctx, document.Path(text(0)))
 	case commandViewpoint:
-		path, unit := document.Path(text(0)), document.Path(text(1))
-		if path == "" || text(1) != "" && unit == "" {
-			return nil, refuse("the viewpoint of a file is a unit file")
+		path, chosen := document.Path(text(0)), viewOf(text(1))
+		if path == "" || text(1) != "" && chosen.at == "" {
+			return nil, refuse("the viewpoint of a file is a unit file, or the directory of a root module")
 		}
 		path = cmp.Or(moduleOf(path), path) // all files of a module have the same viewpoint
 		s.mu.Lock()
-		if unit == "" {
+		if chosen.at == "" {
 			delete(s.viewpoint, path)
 		} else {
-			s.viewpoint[path] = unit
+			s.viewpoint[path] = chosen
 		}
 		s.mu.Unlock()
 		s.recompute()
@@ -228,7 +256,7 @@ func (s *Server) actions(ctx context.Context, p *protocol.CodeActionParams) ([]p
 		return nil, err
 	}
 	out := []protocol.CodeAction{}
-	if !f.Kind.OfModule() && f.Kind != index.Unit && f.Kind != index.Stack {
+	if !f.Kind.OfModule() && f.Kind != index.Unit && f.Kind != index.Stack && f.Kind != index.Test && f.Kind != index.Values {
 		return out, nil
 	}
 	start, end := text.Offset(p.Range.Start, s.encoding), text.Offset(p.Range.End, s.encoding)
@@ -238,6 +266,9 @@ func (s *Server) actions(ctx context.Context, p *protocol.CodeActionParams) ([]p
 		}
 	}
 	s.spelling(ctx, path, text, start, end, fix)
+	if f.Kind == index.Test {
+		s.declarations(ctx, f, start, end, fix)
+	}
 	if !f.Kind.OfModule() {
 		if a := s.imports(ctx, f, text, start, end); a != nil {
 			out = append(out, *a)

@@ -18,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lsp/document"
 	"github.com/terrace-iac/terrace/internal/lsp/index"
 	"github.com/terrace-iac/terrace/internal/lsp/protocol"
+	"github.com/terrace-iac/terrace/internal/lsp/workspace"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -108,16 +109,16 @@ func (s *Server) explain(ctx context.Context, path, address, module string) *exp
 	switch index.KindOf(path) {
 	case index.Module, index.Values, index.JSON:
 		dir := filepath.Dir(path)
-		chosen := s.unitOfModule(path)
+		chosen := s.viewOfModule(path)
 		if own := s.Session.UnitFile(dir); index.KindOf(path) == index.Values && s.Session.Files.Exists(own) {
-			chosen = own // the file may give variables to the module of the unit
+			chosen = view{at: own} // the file may give variables to the module of the unit
 		}
-		if chosen != "" {
-			if u := s.Session.Unit(ctx, chosen); u != nil {
-				x, ds = u.Explain(ctx, "", address, "")
+		if chosen.isUnit() {
+			if u := s.Session.Unit(ctx, chosen.at); u != nil {
+				x, ds = u.Explain(ctx, "", chosen.address(address), "")
 			}
-		} else if m := s.Session.Module(ctx, dir); m != nil {
-			x, ds = m.Explain(ctx, address)
+		} else if m := s.Session.Module(ctx, cmp.Or(chosen.at, dir)); m != nil {
+			x, ds = m.Explain(ctx, chosen.address(address))
 		}
 	case index.Unit:
 		if u := s.unitOf(ctx, path); u != nil {
@@ -135,7 +136,7 @@ func (s *Server) explain(ctx context.Context, path, address, module string) *exp
 			}
 			if part, value, ok := strings.Cut(address, ".values."); !ok {
 				x, ds = st.Explain(ctx, address)
-			} else if dir := st.Dirs[part]; dir != "" { // as the generated unit gets it
+			} else if dir := st.Dirs[workspace.StackBlock{Path: path, Address: part}]; dir != "" { // as the generated unit gets it
 				if u := s.Session.Unit(ctx, s.generatedFile(st, dir)); u != nil {
 					x, ds = u.Explain(ctx, "", "values."+value, "")
 				}
@@ -167,8 +168,8 @@ func (s *Server) explained(ctx context.Context, path, address, module string) st
 		out = out[:maxHover] + "…"
 	}
 	out = source.HideCredentials(out)
-	if chosen := s.seenFrom(ctx, path); chosen != "" && filepath.Dir(chosen) != filepath.Dir(path) {
-		out = "Seen from " + s.shortName(chosen) + ":\n\n" + out
+	if v := s.seenFrom(ctx, path); v.at != "" && filepath.Dir(v.at) != filepath.Dir(path) || v.calls != "" {
+		out = "Seen from " + s.viewName(v) + ":\n\n" + out
 	}
 	out = fenced(out)
 	if slices.ContainsFunc(programFunctions, func(f string) bool { return strings.Contains(out, f+"(") }) && !s.Session.Trusts(path) {

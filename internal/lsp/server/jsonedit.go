@@ -88,6 +88,8 @@ func (w *completer) json() {
 		}
 	case index.JSON:
 		w.jsonModule(dir, c.path)
+	case index.Test:
+		w.jsonTest(c.path)
 	default:
 		w.unitNames(jsonBlocksOf(c.path))
 	}
@@ -112,15 +114,27 @@ func (w *completer) jsonValue(dir string, c jsonCursor) {
 		w.cursor = cursor{value: true, text: unfinished().FindString(c.text[open+2:])}
 	case slices.Contains([]string{"depends_on", "provider", "from", "to", "ignore_changes", "replace_triggered_by"}, last) && w.file.Kind == index.JSON:
 		w.cursor = cursor{value: true, text: unfinished().FindString(c.text)}
+	case slices.Contains([]string{"target", "replace", "expect_failures"}, last) && w.file.Kind == index.Test:
+		w.cursor = cursor{value: true, text: unfinished().FindString(c.text)}
+	case (last == "command" || last == "override_during") && w.file.Kind == index.Test:
+		w.testValue(nil, last)
+		return
 	case last == "source" || last == "config_path" || last == "path":
 		w.paths(c.text)
 		return
 	default:
 		return
 	}
-	if w.file.Kind == index.JSON {
+	switch w.file.Kind {
+	case index.JSON:
 		w.references(dir)
-	} else {
+	case index.Test:
+		var blocks []enclosing
+		if len(c.path) > 1 {
+			blocks = []enclosing{{typ: c.path[0], labels: c.path[1:2]}}
+		}
+		w.testValue(blocks, "")
+	default:
 		w.unitReferences()
 	}
 }

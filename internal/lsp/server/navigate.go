@@ -283,6 +283,9 @@ func (s *Server) complete(ctx context.Context, r *renamed, places []workspace.Pl
 		if pl.File.Broken {
 			return refuse("%s has a syntax error, so that not all uses of %s are known", pl.File.Path, r.sym.Addr)
 		}
+		if other := x.Linked(pl.File.Path); other != "" {
+			return refuse("%s is also %s, through a symbolic link, so that the rename would change another module", pl.File.Path, other)
+		}
 		if !s.inWorkspace(pl.File.Path) {
 			return refuse("%s is also used in %s, which is not part of the workspace", r.sym.Addr, pl.File.Path)
 		}
@@ -307,7 +310,7 @@ func (s *Server) complete(ctx context.Context, r *renamed, places []workspace.Pl
 			return err
 		}
 		for _, pl := range open {
-			if pl.File.Paths[pl.Via] == "" {
+			if x.Written(pl.File, pl.Via) == "" {
 				return refuse("%s may be used in %s, line %d, whose module is not known from the files", r.sym.Addr, pl.File.Path, pl.Line)
 			}
 		}

@@ -302,6 +302,52 @@ func TestTrustOfCommands(t *testing.T) {
 	}
 }
 
+// A client whose settings do not come from the repository can trust the commands alone: no function of a unit
+// runs a program then.
+func TestTrustOfCommandsAlone(t *testing.T) {
+	for _, x := range []struct {
+		name, option, section string
+		runs                  bool
+	}{
+		{"trusted", "configuration", `{"trust": false, "trustCommands": true}`, true},
+		{"not trusted", "configuration", `{"trust": false}`, false},
+		{"settings of a repository", "", `{"trustCommands": true}`, false},
+		{"settings of a repository without trust", "", `{"trust": false, "trustCommands": true}`, false},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			dir := unpack(t, untrustedFiles)
+			answered := make(chan bool, 8)
+			options := map[string]any{}
+			if x.option != "" {
+				options["trust"] = x.option
+			}
+			c := startServer(t, dir, map[string]any{"workspace": map[string]any{"configuration": true}}, options, func(method string, _ json.RawMessage) any {
+				if method != "workspace/configuration" {
+					return nil
+				}
+				defer func() { answered <- true }()
+				return []json.RawMessage{json.RawMessage("{}"), json.RawMessage(x.section)}
+			}, func(o *Options) { o.Affected = fakeAffected })
+			<-answered
+			c.open("app/terragrunt.hcl")
+			var err error
+			for range 200 { // the server has the answer a moment later
+				err = c.try("workspace/executeCommand", map[string]any{"command": "terrace.affected", "arguments": []string{c.uri("app/main.tf")}}, nil)
+				if x.runs == (err == nil) && (x.runs || strings.Contains(err.Error(), "not trusted")) {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			if x.runs != (err == nil) {
+				t.Errorf("the command: %v", err)
+			}
+			if text := c.hintText("app/terragrunt.hcl"); !strings.Contains(text, "is not run") {
+				t.Errorf("the functions run: %s", text)
+			}
+		})
+	}
+}
+
 // Schemas are fetched after trust and a confirmation, and never without.
 func TestFetchSchemas(t *testing.T) {
 	dir := unpack(t, "-- main.tf --\nterraform {\n  required_providers {\n    acme = {\n      source  = \"example.com/acme/acme\"\n      version = \">= 1.2\"\n    }\n  }\n}\nresource \"acme_thing\" \"a\" {\n}\n")

@@ -73,7 +73,7 @@ type Server struct {
 	mu        sync.Mutex
 	asks      int // the number of requests for the configuration
 	roots     []string
-	viewpoint map[string]string // the chosen unit, by the path of a file
+	viewpoint map[string]view   // the chosen view, by the path of a file, or of the directory of a module
 	seen      map[string]seen   // by the path of a file that units read
 	ruled     map[string]*ruled // the last findings of rules, by path
 	published map[string]string // the diagnostics that the client has, as JSON, by path
@@ -83,6 +83,9 @@ type Server struct {
 	granted   grant
 	asked     map[string]bool // directories that the user trusts until the connection ends
 	answered  map[string]bool // the trust in each root that the client sent with its configuration
+	requested int             // the number of requests for the configuration
+	applied   int             // the number of the last one whose answer counts
+	commands  map[string]bool // roots in which commands that the user starts may run programs
 }
 
 // settings are the settings of the client: initializationOptions, or the section "terrace" of its
@@ -92,6 +95,8 @@ type settings struct {
 	Lint *bool `json:"lint"`
 	// Trust is described in trust.go.
 	Trust json.RawMessage `json:"trust"`
+	// TrustCommands is described there too. It counts only in answers to workspace/configuration.
+	TrustCommands bool `json:"trustCommands"`
 	// AllViewpoints makes hover list the values in all units that read a file if it is true. nil means false.
 	AllViewpoints *bool `json:"allViewpoints"`
 }
@@ -101,7 +106,7 @@ type settings struct {
 func Serve(ctx context.Context, o Options, in io.Reader, out io.WriteCloser) (ok bool) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	s := &Server{Options: o, ctx: ctx, encoding: document.UTF16, viewpoint: map[string]string{}, published: map[string]string{}, seen: map[string]seen{}, ruled: map[string]*ruled{}, changed: map[string]bool{}, wake: make(chan struct{}, 1)}
+	s := &Server{Options: o, ctx: ctx, encoding: document.UTF16, viewpoint: map[string]view{}, published: map[string]string{}, seen: map[string]seen{}, ruled: map[string]*ruled{}, changed: map[string]bool{}, wake: make(chan struct{}, 1)}
 	s.rpc = jrpc2.NewServer(s.methods(), &jrpc2.ServerOptions{
 		AllowPush: true, DisableBuiltin: true, Concurrency: maxConcurrent, NewContext: func() context.Context { return ctx },
 	})
@@ -277,8 +282,8 @@ func (s *Server) initialize(_ context.Context, p *protocol.InitializeParams) (an
 		"capabilities": map[string]any{
 			"positionEncoding":                s.encoding,
 			"textDocumentSync":                map[string]any{"openClose": true, "change": 2, "save": true},
-			"documentFormattingProvider":      true,
-			"documentRangeFormattingProvider": true,
+			"documentFormattingProvider":      !s.registersFormatting(),
+			"documentRangeFormattingProvider": !s.registersFormatting(),
 			"definitionProvider":              true,
 			"referencesProvider":              true,
 			"documentHighlightProvider":       true,
@@ -293,7 +298,7 @@ func (s *Server) initialize(_ context.Context, p *protocol.InitializeParams) (an
 			"inlayHintProvider":               true,
 			"codeLensProvider":                map[string]any{"resolveProvider": true},
 			"codeActionProvider":              map[string]any{"codeActionKinds": []string{"quickfix", "refactor.rewrite"}},
-			"executeCommandProvider":          map[string]any{"commands": []string{commandReferences, commandViewpoint, commandAffected, commandSchemas}},
+			"executeCommandProvider":          map[string]any{"commands": []string{commandReferences, commandViewpoint, commandAffected, commandEffective, commandSchemas}},
 			"diagnosticProvider":              map[string]any{"interFileDependencies": true, "workspaceDiagnostics": false},
 			"semanticTokensProvider": map[string]any{
 				"legend": map[string]any{"tokenTypes": tokenTypes, "tokenModifiers": []string{}}, "full": true, "range": true,
@@ -315,18 +320,37 @@ func (s *Server) initialized(context.Context, *struct{}) {
 		}
 	}()
 	s.configure()
+	if s.registersFormatting() {
+		selector := []any{map[string]string{"scheme": "file", "pattern": "**/*.{tf,tofu,tfvars,hcl}"}}
+		go func() { // ends with the connection
+			for _, method := range []string{"textDocument/formatting", "textDocument/rangeFormatting"} {
+				_ = s.register(method, map[string]any{"documentSelector": selector})
+			}
+		}()
+	}
 	if !s.client.Workspace.DidChangeWatchedFiles.DynamicRegistration {
 		return
 	}
 	go func() { // ends with the connection
 		watchers := []map[string]string{{"globPattern": "**/*.{tf,tofu,hcl,tfvars,json,yaml,yml}"}}
-		_, err := s.rpc.Callback(s.ctx, "client/registerCapability", map[string]any{"registrations": []any{map[string]any{
-			"id": "files", "method": "workspace/didChangeWatchedFiles", "registerOptions": map[string]any{"watchers": watchers},
-		}}})
-		if err == nil { // otherwise requests look for changes more often
+		if s.register("workspace/didChangeWatchedFiles", map[string]any{"watchers": watchers}) == nil { // otherwise requests look for changes more often
 			s.Session.Index.Watched()
 		}
 	}()
+}
+
+// registersFormatting reports whether the client can learn which files the server formats. Otherwise, the server
+// would be a second formatter of JSON files, and some editors then format none.
+func (s *Server) registersFormatting() bool {
+	return s.client.TextDocument.Formatting.DynamicRegistration && s.client.TextDocument.RangeFormatting.DynamicRegistration
+}
+
+// register registers a method with its options at the client.
+func (s *Server) register(method string, options any) error {
+	_, err := s.rpc.Callback(s.ctx, "client/registerCapability", map[string]any{"registrations": []any{
+		map[string]any{"id": method, "method": method, "registerOptions": options},
+	}})
+	return err
 }
 
 func (s *Server) didOpen(_ context.Context, p *protocol.DidOpenTextDocumentParams) {

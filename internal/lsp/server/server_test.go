@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -633,5 +634,33 @@ func BenchmarkFormatting(b *testing.B) {
 		if edits(buffer, document.UTF16, (*document.Text).Edits) == nil {
 			b.Fatal("nothing to do")
 		}
+	}
+}
+
+// A client that can learn it formats only the files that the server formats, so that another formatter formats
+// JSON files.
+func TestRegisteredFormatting(t *testing.T) {
+	dynamic := map[string]any{"dynamicRegistration": true}
+	methods := make(chan string, 8)
+	c := startWith(t, unpack(t, moduleFiles), map[string]any{"textDocument": map[string]any{"formatting": dynamic, "rangeFormatting": dynamic}}, nil, func(method string, p json.RawMessage) any {
+		if method == "client/registerCapability" {
+			methods <- string(p)
+		}
+		return nil
+	})
+	for _, want := range []string{`"textDocument/formatting"`, `"textDocument/rangeFormatting"`} {
+		select {
+		case got := <-methods:
+			if !strings.Contains(got, want) || !strings.Contains(got, "**/*.{tf,tofu,tfvars,hcl}") {
+				t.Errorf("the registration is %s", got)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s is not registered", want)
+		}
+	}
+	var r struct{ Capabilities map[string]any }
+	c.call("initialize", map[string]any{"rootUri": c.uri(""), "capabilities": map[string]any{"textDocument": map[string]any{"formatting": dynamic, "rangeFormatting": dynamic}}}, &r)
+	if r.Capabilities["documentFormattingProvider"] != false || r.Capabilities["documentRangeFormattingProvider"] != false {
+		t.Errorf("the capabilities are %v", r.Capabilities)
 	}
 }

@@ -220,3 +220,85 @@ func TestStackCompletion(t *testing.T) {
 		}
 	}
 }
+
+// The units of a stack have lenses, and links in clients that open documents of the server, to their effective
+// units. The directory has a name that URIs encode.
+func TestEffectiveUnitsOfStacks(t *testing.T) {
+	files := strings.ReplaceAll(stackFiles, "-- ", "-- a #é b/") + `
+-- a #é b/top/terragrunt.stack.hcl --
+stack "net" {
+  source = "../nested"
+  path   = "net"
+  values = {
+    cidr = "10.1.0.0/16"
+  }
+}
+-- a #é b/nested/terragrunt.stack.hcl --
+unit "vpc" {
+  source = "${get_repo_root()}/units/vpc"
+  path   = "vpc"
+  values = {
+    cidr = values.cidr
+  }
+}
+unit "remote" {
+  source = "git::https://example.com/x.git"
+  path   = "remote"
+}
+`
+	c := start(t, unpack(t, files), map[string]any{"workspace": map[string]any{"textDocumentContent": map[string]any{}}})
+	doc := func(name string) map[string]any {
+		return map[string]any{"textDocument": map[string]any{"uri": c.uri(name)}}
+	}
+	effective := func(name string) (out []string) {
+		t.Helper()
+		var lenses []protocol.CodeLens
+		c.call("textDocument/codeLens", doc(name), &lenses)
+		for _, l := range lenses {
+			var r protocol.CodeLens
+			c.call("codeLens/resolve", l, &r)
+			if r.Command.Command == "" {
+				out = append(out, r.Command.Title)
+				continue
+			}
+			var x effectiveResult
+			c.call("workspace/executeCommand", map[string]any{"command": r.Command.Command, "arguments": r.Command.Arguments}, &x)
+			out = append(out, x.Text)
+			var content protocol.TextDocumentContentResult
+			c.call("workspace/textDocumentContent", map[string]any{"uri": x.URI}, &content)
+			if content.Text != x.Text {
+				t.Errorf("the document %s is %s", x.URI, content.Text)
+			}
+		}
+		return out
+	}
+	got := effective("a #é b/live/terragrunt.stack.hcl")
+	if len(got) != 2 || !strings.Contains(got[0], `cidr = "10.0.0.0/16"`) || !strings.Contains(got[1], "size = 4") {
+		t.Errorf("effective units: %q", got)
+	}
+	got = effective("a #é b/nested/terragrunt.stack.hcl")
+	if len(got) != 2 || !strings.Contains(got[0], `cidr = "10.1.0.0/16"`) || !strings.Contains(got[1], "not known") {
+		t.Errorf("effective units of a nested stack: %q", got)
+	}
+	var links []protocol.DocumentLink
+	c.call("textDocument/documentLink", doc("a #é b/live/terragrunt.stack.hcl"), &links)
+	var targets []string
+	for _, l := range links {
+		if strings.HasPrefix(l.Target, "terrace:") {
+			targets = append(targets, l.Target)
+		}
+	}
+	if len(targets) != 2 || strings.ContainsAny(targets[0], " #") {
+		t.Fatalf("links: %s", asJSON(links))
+	}
+	fresh := start(t, c.dir, nil) // it has not read the stack
+	var content protocol.TextDocumentContentResult
+	fresh.call("workspace/textDocumentContent", map[string]any{"uri": targets[1]}, &content)
+	if !strings.Contains(content.Text, "size = 4") {
+		t.Errorf("the document of a link in a new server: %s", content.Text)
+	}
+	fresh.call("textDocument/documentLink", map[string]any{"textDocument": map[string]any{"uri": targets[1]}}, &links)
+	if !strings.Contains(asJSON(links), "terragrunt.stack.hcl#L") {
+		t.Errorf("the origins of a generated unit: %s", asJSON(links))
+	}
+}

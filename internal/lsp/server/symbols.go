@@ -228,7 +228,7 @@ func (s *Server) semanticTokensIn(_ context.Context, p *protocol.SemanticTokensR
 }
 
 func (s *Server) links(ctx context.Context, p *protocol.DocumentLinkParams) ([]protocol.DocumentLink, error) {
-	if path, ok := strings.CutPrefix(p.TextDocument.URI, scheme+":"); ok {
+	if path := contentPath(p.TextDocument.URI); path != "" {
 		x, err := s.effectiveOf(ctx, path)
 		if err != nil {
 			return nil, err
@@ -245,7 +245,18 @@ func (s *Server) links(ctx context.Context, p *protocol.DocumentLinkParams) ([]p
 			out = append(out, protocol.DocumentLink{Range: text.Range(l.Start, l.End, s.encoding), Target: document.URI(to)})
 		}
 	}
-	return out, nil
+	if f.Kind == index.Stack && s.client.Workspace.TextDocumentContent != nil {
+		for i := range f.Names {
+			o := &f.Names[i]
+			if o.Role != index.Declares || !strings.HasPrefix(o.Addr, "unit.") {
+				continue
+			}
+			if at := s.generatedBy(ctx, f.Path, o.Addr); at != "" {
+				out = append(out, protocol.DocumentLink{Range: text.Range(o.Start, o.End, s.encoding), Target: contentURI(at), Tooltip: "the effective unit"})
+			}
+		}
+	}
+	return out, ctx.Err()
 }
 
 // linked returns the path of the file to which a link leads, or "". A directory leads to the file that

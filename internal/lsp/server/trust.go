@@ -21,7 +21,9 @@ import (
 // grants no trust, unless the option is "configuration". It can always withdraw it.
 
 // trustConfiguration is the value of the option "trust" for clients that send the trust of each root
-// with workspace/configuration, and whose settings for it cannot come from the repository.
+// with workspace/configuration, and whose settings for it cannot come from the repository. Such a client
+// also sends "trustCommands": true for a root in which the commands that run programs may run, because the
+// user starts them. Functions of unit files do not run programs then.
 const trustConfiguration = "configuration"
 
 // programFunctions are the functions of unit files that run programs.
@@ -77,6 +79,9 @@ func (s *Server) trustFor(ctx context.Context, dir, what string) error {
 	if s.Session.Trusts(dir) {
 		return nil
 	}
+	if !s.Session.RunsPrograms() {
+		return refuse("%s, and the server was started with --no-exec", what)
+	}
 	root := dir
 	s.mu.Lock()
 	for _, r := range s.roots {
@@ -85,7 +90,11 @@ func (s *Server) trustFor(ctx context.Context, dir, what string) error {
 		}
 	}
 	on, answered := s.answered[root]
+	commands := s.granted.configuration && s.commands[root]
 	s.mu.Unlock()
+	if commands {
+		return nil
+	}
 	const trust = "Trust"
 	if !(answered && !on) && s.confirm(ctx, what+". Do you trust "+root+" until the editor is closed? Then functions of its unit files may run programs too.", trust) {
 		s.mu.Lock()
@@ -182,17 +191,20 @@ func (s *Server) configure() {
 		}
 		s.newest = number
 		s.configured(answers[0])
-		answered := map[string]bool{}
+		answered, commands := map[string]bool{}, map[string]bool{}
 		for i, raw := range answers[1:] {
 			var o settings
 			if json.Unmarshal(raw, &o) == nil {
 				if on, ok := o.trusts(); ok {
 					answered[roots[i]] = on
 				}
+				commands[roots[i]] = o.TrustCommands
 			}
 		}
 		s.mu.Lock()
-		s.answered = answered
+		if number == s.applied {
+			s.answered, s.commands = answered, commands
+		}
 		s.mu.Unlock()
 		s.applyTrust()
 	}()

@@ -250,7 +250,7 @@ func (t *typer) inModule(m *workspace.Module) scope {
 // calledBy returns the directory of the module that a call in a directory refers to, or "".
 func (s *Server) calledBy(dir, call string) string {
 	for _, f := range s.Session.Index.Dir(dir) {
-		if f.Kind.OfModule() && f.Paths["module."+call] != "" {
+		if f.Kind.OfModule() {
 			return s.Session.Index.Target(f, "module."+call)
 		}
 	}

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/lsp/document"
 	"github.com/terrace-iac/terrace/internal/lsp/index"
 	"github.com/terrace-iac/terrace/internal/lsp/protocol"
@@ -21,10 +23,48 @@ import (
 // # Viewpoints
 //
 // A file that several units read has no values of its own. It is seen from one of these units: the one
-// that the user chose, or the nearest.
+// that the user chose, or the nearest. A module that others call is seen alone, or from the unit or root
+// module that the user chose, through the calls that lead to it.
 
-// maxViewpoints is the number of units that are listed.
-const maxViewpoints = 1000
+// A view is a viewpoint of a file. The zero view means that a module is seen alone.
+type view struct {
+	at    string // path of the unit file, or of the directory of the root module
+	calls string // the calls from there to the module of the file, such as "module.app.module.inner"; "" means none
+}
+
+// viewOf returns the view that a URI names: a unit or a directory, with the calls as its fragment.
+func viewOf(uri string) view {
+	at, calls, _ := strings.Cut(uri, "#")
+	return view{document.Path(at), calls}
+}
+
+func (v view) uri() string {
+	switch {
+	case v.at == "":
+		return ""
+	case v.calls == "":
+		return document.URI(v.at)
+	}
+	return document.URI(v.at) + "#" + v.calls
+}
+
+// isUnit reports whether the view is from a unit.
+func (v view) isUnit() bool { return index.KindOf(v.at) == index.Unit }
+
+// address returns the address, as explain takes it at the view, of an address in the module of the file.
+func (v view) address(a string) string {
+	if v.calls == "" {
+		return a
+	}
+	return v.calls + "." + a
+}
+
+// maxViewpoints is the number of units that are listed. maxCalls is the number of module calls that lead from a
+// unit to a module.
+const (
+	maxViewpoints = 1000
+	maxCalls      = 10
+)
 
 // moduleOf returns the directory of the module that a file is part of, or "".
 func moduleOf(path string) string {
@@ -174,31 +214,129 @@ func (s *Server) stacksOf(ctx context.Context, path string) (out []string) {
 // ownUnit returns the path of the unit whose module is its own directory, or "".
 func (s *Server) ownUnit(dir string) string {
 	own := s.Session.UnitFile(dir)
-	if !s.Session.Files.Exists(own) || s.Session.Index.File(own).Paths["terraform"] != "" {
+	if !s.Session.Files.Exists(own) || s.Session.Index.OwnModule(s.Session.Index.File(own)) == "" {
 		return ""
 	}
 	return own
 }
 
-// unitOfModule returns the path of the unit from which the files of a module are seen: the one that the
-// user chose, or that of the directory, or "". Unlike viewpointOf, it does not wait for the index.
-func (s *Server) unitOfModule(path string) string {
+// viewOfModule returns the view of a file of a module: the one that the user chose, or the unit of the directory.
+// Unlike currentView, it does not wait for the index.
+func (s *Server) viewOfModule(path string) view {
 	dir := filepath.Dir(path)
 	s.mu.Lock()
 	chosen := s.viewpoint[dir]
 	s.mu.Unlock()
-	return cmp.Or(chosen, s.ownUnit(dir))
+	if index.KindOf(path) == index.Values && chosen.calls != "" {
+		chosen = view{} // callers do not read variable files of the module
+	}
+	if chosen.at == "" || !s.Session.Files.Exists(chosen.at) {
+		chosen = view{at: s.ownUnit(dir)}
+	}
+	return chosen
 }
 
-// seenFrom returns the path of the unit from which a file is seen, or "".
-func (s *Server) seenFrom(ctx context.Context, path string) string {
+// currentView returns the view of a file. It is zero if there is none, or if a module is seen alone.
+func (s *Server) currentView(ctx context.Context, path string, all []view) view {
+	dir := moduleOf(path)
+	if dir == "" {
+		return view{at: s.viewpointOf(ctx, path)}
+	}
+	if v := s.viewOfModule(path); slices.Contains(all, v) {
+		return v
+	}
+	return view{at: s.ownUnit(dir)}
+}
+
+// viewsOf returns the views from which the user can choose for a file, the nearest first.
+func (s *Server) viewsOf(ctx context.Context, path string) []view {
+	var out []view
+	for _, u := range s.unitsOf(ctx, path) {
+		out = append(out, view{at: u})
+	}
+	if k := index.KindOf(path); k.OfModule() {
+		out = append(out, s.callers(ctx, filepath.Dir(path))...)
+	}
+	return out[:min(len(out), maxViewpoints)]
+}
+
+// callers returns the views of a module from the units and root modules that call it, directly or through
+// other modules, the nearest first. A module that only its own examples call is a root module too.
+func (s *Server) callers(ctx context.Context, dir string) []view {
+	type step struct {
+		dir, calls string
+		count      int
+	}
+	var out []view
+	for queue := []step{{dir: dir}}; len(queue) > 0 && len(out) < maxViewpoints; queue = queue[1:] {
+		at := queue[0]
+		users, err := s.Session.Index.Users(ctx, at.dir)
+		if err != nil {
+			return nil
+		}
+		root := at.calls != ""
+		for _, u := range users {
+			if !index.KindOf(u).OfModule() {
+				continue
+			}
+			f := s.Session.Index.File(u)
+			for _, via := range slices.Sorted(maps.Keys(f.Paths)) {
+				if !strings.HasPrefix(via, "module.") || s.Session.Index.Target(f, via) != at.dir {
+					continue
+				}
+				from := filepath.Dir(u)
+				if rel, err := filepath.Rel(at.dir, from); err != nil || !filepath.IsLocal(rel) {
+					root = false
+				}
+				calls := via
+				if at.calls != "" {
+					calls += "." + at.calls
+				}
+				if at.count < maxCalls && from != at.dir {
+					queue = append(queue, step{from, calls, at.count + 1})
+				}
+			}
+		}
+		if at.calls == "" {
+			continue
+		}
+		for _, u := range s.unitsOf(ctx, filepath.Join(at.dir, "main.tf")) {
+			out, root = append(out, view{u, at.calls}), false
+		}
+		if root {
+			out = append(out, view{at.dir, at.calls})
+		}
+	}
+	parent := dir + string(filepath.Separator)
+	slices.SortStableFunc(out, func(a, b view) int {
+		return cmp.Or(distance(parent, a.at)-distance(parent, b.at), strings.Compare(a.at, b.at), strings.Compare(a.calls, b.calls))
+	})
+	return out
+}
+
+// seenFrom returns the view of a file.
+func (s *Server) seenFrom(ctx context.Context, path string) view {
 	switch {
 	case moduleOf(path) != "":
-		return s.unitOfModule(path)
+		return s.viewOfModule(path)
 	case index.KindOf(path) == index.Stack:
-		return ""
+		return view{}
 	}
-	return s.viewpointOf(ctx, path)
+	return view{at: s.viewpointOf(ctx, path)}
+}
+
+// generatedBy returns the path of the unit file that a block of a stack file generates, or "".
+func (s *Server) generatedBy(ctx context.Context, path, address string) string {
+	for _, top := range s.stacksOf(ctx, path) {
+		st := s.Session.Stack(ctx, top)
+		if st == nil {
+			return ""
+		}
+		if dir := st.Dirs[workspace.StackBlock{Path: path, Address: address}]; dir != "" {
+			return s.generatedFile(st, dir)
+		}
+	}
+	return ""
 }
 
 // generatedFile returns the path of the unit file that a stack generates in a directory.
@@ -213,21 +351,11 @@ func (s *Server) generatedFile(st *workspace.Stack, dir string) string {
 	return filepath.Join(dir, unit.DefaultName)
 }
 
-// viewpointOf returns the path of the unit from which a file is seen, or "". A module whose directory has
-// no unit is seen alone, unless the user chose a unit.
+// viewpointOf returns the path of the unit from which a file that is not part of a module is seen, or "".
 func (s *Server) viewpointOf(ctx context.Context, path string) string {
-	dir := moduleOf(path)
 	s.mu.Lock()
-	chosen := s.viewpoint[cmp.Or(dir, path)]
+	chosen := s.viewpoint[path].at
 	s.mu.Unlock()
-	switch {
-	case dir != "" && chosen == "":
-		return s.ownUnit(dir) // without the index
-	case dir != "" && s.chosenOrNearest(ctx, path, chosen) == chosen:
-		return chosen
-	case dir != "":
-		return s.ownUnit(dir)
-	}
 	return s.chosenOrNearest(ctx, path, chosen)
 }
 
@@ -294,7 +422,7 @@ type valuesResult struct {
 // unitsValue is a value with the units that have it.
 type unitsValue struct {
 	Value string   `json:"value"` // "" if it is not known
-	Units []string `json:"units"` // URIs
+	Units []string `json:"units"` // URIs of the units or root modules, as in viewpointsResult
 }
 
 // values returns the values that a name has in all units that read its file.
@@ -309,7 +437,7 @@ func (s *Server) values(ctx context.Context, p *protocol.HoverParams) (*valuesRe
 		return out, nil
 	}
 	out.Address = address(f, o)
-	all := s.unitsOf(ctx, path)
+	all := s.viewsOf(ctx, path)
 	if out.More = len(all) > maxValued; out.More {
 		all = all[:maxValued]
 	}
@@ -342,7 +470,7 @@ func (s *Server) everywhere(ctx context.Context, path, address string) string {
 	if !on {
 		return ""
 	}
-	units := s.unitsOf(ctx, path)
+	units := s.viewsOf(ctx, path)
 	if len(units) < 2 {
 		return ""
 	}
@@ -362,7 +490,7 @@ func (s *Server) everywhere(ctx context.Context, path, address string) string {
 	for _, v := range values[:min(len(values), 20)] {
 		var names []string
 		for _, u := range v.Units[:min(len(v.Units), maxNamed)] {
-			names = append(names, s.shortName(document.Path(u)))
+			names = append(names, s.viewName(viewOf(u)))
 		}
 		fmt.Fprintf(&b, "\n%s\n  %s", cmp.Or(v.Value, "(not known)"), strings.Join(names, ", "))
 		if n := len(v.Units) - maxNamed; n > 0 {
@@ -372,18 +500,22 @@ func (s *Server) everywhere(ctx context.Context, path, address string) string {
 	return fenced(b.String())
 }
 
-// valuesIn returns the values that an address of a file has in units, those of most units first, and the
-// number of units that were looked at before the context ended.
-func (s *Server) valuesIn(ctx context.Context, units []string, path, address string) ([]unitsValue, int) {
+// valuesIn returns the values that an address of a file has in views, those of most views first, and the
+// number of views that were looked at before the context ended.
+func (s *Server) valuesIn(ctx context.Context, views []view, path, address string) ([]unitsValue, int) {
 	var out []unitsValue
 	at := map[string]int{}
 	looked := 0
-	for _, from := range units {
-		file := path
-		if index.KindOf(path) != index.Unit {
-			file = ""
+	for _, from := range views {
+		var x *explanation.Explanation
+		switch {
+		case index.KindOf(path) == index.Unit:
+			x = s.Session.Value(ctx, from.at, path, address)
+		case from.isUnit():
+			x = s.Session.Value(ctx, from.at, "", from.address(address))
+		default:
+			x = s.Session.ModuleValue(ctx, from.at, from.address(address))
 		}
-		x := s.Session.Value(ctx, from, file, address)
 		if ctx.Err() != nil {
 			break
 		}
@@ -398,41 +530,52 @@ func (s *Server) valuesIn(ctx context.Context, units []string, path, address str
 			at[value] = i
 			out = append(out, unitsValue{Value: value})
 		}
-		out[i].Units = append(out[i].Units, document.URI(from))
+		out[i].Units = append(out[i].Units, from.uri())
 	}
 	slices.SortStableFunc(out, func(a, b unitsValue) int { return len(b.Units) - len(a.Units) })
 	return out, looked
 }
 
-// shortName returns the directory of a unit relative to the root of the workspace.
-func (s *Server) shortName(unit string) string {
+// viewName returns the directory of a view relative to the root of the workspace, with the calls.
+func (s *Server) viewName(v view) string {
+	dir, calls := v.at, ""
+	if v.isUnit() {
+		dir = filepath.Dir(dir)
+	}
+	if v.calls != "" {
+		calls = " " + v.calls
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	dir := filepath.Dir(unit)
 	for _, r := range s.roots {
 		if rel, err := filepath.Rel(r, dir); err == nil && filepath.IsLocal(rel) {
-			return filepath.ToSlash(rel)
+			return filepath.ToSlash(rel) + calls
 		}
 	}
-	return dir
+	return dir + calls
 }
 
-// viewpointsResult is the answer of the request terrace/viewpoints.
+// viewpointsResult is the answer of the request terrace/viewpoints. A viewpoint is the URI of a unit file, or of
+// the directory of a root module. Its fragment contains the calls that lead to the module of the file.
 type viewpointsResult struct {
-	Current string   `json:"current"` // URI of the unit; "" if the file has no viewpoint
-	All     []string `json:"all"`
+	Current string   `json:"current"` // "" if the file has no viewpoint, or if a module is seen alone
+	Default string   `json:"default"` // the viewpoint if the user chooses none
+	All     []string `json:"all"`     // the nearest first
 }
 
 func (s *Server) viewpoints(ctx context.Context, p *struct {
 	TextDocument protocol.TextDocumentIdentifier `json:"textDocument"`
 }) (*viewpointsResult, error) {
 	path := document.Path(p.TextDocument.URI)
-	out := &viewpointsResult{All: []string{}}
-	for _, u := range s.unitsOf(ctx, path) {
-		out.All = append(out.All, document.URI(u))
+	all := s.viewsOf(ctx, path)
+	out := &viewpointsResult{All: []string{}, Current: s.currentView(ctx, path, all).uri()}
+	for _, v := range all {
+		out.All = append(out.All, v.uri())
 	}
-	if at := s.viewpointOf(ctx, path); at != "" {
-		out.Current = document.URI(at)
+	if dir := moduleOf(path); dir != "" {
+		out.Default = view{at: s.ownUnit(dir)}.uri()
+	} else if len(all) > 0 {
+		out.Default = all[0].uri()
 	}
-	return out, nil
+	return out, ctx.Err()
 }

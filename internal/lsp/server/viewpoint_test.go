@@ -3,6 +3,7 @@ package server
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -164,4 +165,88 @@ func TestDistance(t *testing.T) {
 			t.Errorf("from %s to %s: %d, want %d", dir, file, got, want)
 		}
 	}
+}
+
+// A module that others call is seen from the units and root modules that lead to it.
+func TestViewpointsOfCalledModules(t *testing.T) {
+	c := start(t, unpack(t, `
+-- inner/main.tf --
+variable "text" {}
+locals {
+  part = upper(var.text)
+}
+-- middle/main.tf --
+variable "name" {}
+module "inner" {
+  source = "../inner"
+  text   = "m-${var.name}"
+}
+-- middle/examples/one/main.tf --
+module "this" {
+  source = "../.."
+  name   = "example"
+}
+-- root/main.tf --
+variable "name" {
+  default = "r"
+}
+module "a" {
+  source = "../middle"
+  name   = var.name
+}
+module "b" {
+  for_each = toset(["x"])
+  source   = "../middle"
+  name     = each.key
+}
+-- unit/terragrunt.hcl --
+terraform {
+  source = "..//middle"
+}
+inputs = {
+  name = "u"
+}
+-- self/main.tf --
+module "self" {
+  source = "./"
+}
+`), nil)
+	views := func(name string) (string, []string) {
+		var r viewpointsResult
+		c.call("terrace/viewpoints", map[string]any{"textDocument": map[string]any{"uri": c.uri(name)}}, &r)
+		var all []string
+		for _, u := range r.All {
+			all = append(all, strings.TrimPrefix(u, c.uri("")+"/"))
+		}
+		return strings.TrimPrefix(r.Current, c.uri("")+"/"), all
+	}
+	c.open("inner/main.tf")
+	current, all := views("inner/main.tf")
+	equal(t, "the views of a called module", all, "root#module.a.module.inner", "root#module.b.module.inner", "unit/terragrunt.hcl#module.inner", "middle/examples/one#module.this.module.inner")
+	if current != "" {
+		t.Errorf("the module is not seen alone, but from %s", current)
+	}
+	if got := c.hoverText("inner/main.tf", "  pa"); strings.Contains(got, "M-") {
+		t.Errorf("the module is seen alone: %s", got)
+	}
+	for at, want := range map[string]string{"root#module.a.module.inner": `"M-R"`, "root#module.b.module.inner": "not known", "unit/terragrunt.hcl#module.inner": `"M-U"`, "middle/examples/one#module.this.module.inner": `"M-EXAMPLE"`} {
+		c.call("workspace/executeCommand", map[string]any{"command": "terrace.viewpoint", "arguments": []string{c.uri("inner/main.tf"), c.uri("") + "/" + at}}, nil)
+		dir, calls, _ := strings.Cut(strings.Replace(at, "/terragrunt.hcl", "", 1), "#")
+		if got := c.hoverText("inner/main.tf", "  pa"); !strings.Contains(got, want) || !strings.Contains(got, "Seen from "+dir+" "+calls+":") {
+			t.Errorf("seen from %s: %s", at, got)
+		}
+		if got, _ := views("inner/main.tf"); got != at {
+			t.Errorf("the view is %s, not %s", got, at)
+		}
+	}
+	var r valuesResult
+	c.call("terrace/values", c.at("inner/main.tf", "upper(var.te"), &r)
+	var values []string
+	for _, v := range r.Values {
+		values = append(values, v.Value)
+	}
+	slices.Sort(values)
+	equal(t, "the values in all views", values, "", `"m-example"`, `"m-r"`, `"m-u"`)
+	_, all = views("self/main.tf")
+	equal(t, "a module that calls itself", all)
 }

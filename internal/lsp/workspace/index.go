@@ -15,8 +15,10 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/lang/module"
 	"github.com/terrace-iac/terrace/internal/lsp/index"
+	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -63,6 +65,10 @@ type Index struct {
 	version int                          // see Version
 	texts   texts
 	sources map[string]int             // the number of files with a source of a module, as ModuleSource returns it
+	links   map[string]string          // the files to which symbolic links lead
+	edges   int                        // the number of changes of edges
+	cycles  map[string]cycle           // the cycles of units, by path
+	listed  map[string]bool            // directories that were read before the first walk ended
 	search  map[string]map[string]bool // paths of the files that search a file in parent directories, by its name
 }
 
@@ -76,12 +82,23 @@ type entry struct {
 	version version
 	file    *index.File
 	targets []string // directories and files that the file uses; sorted, without duplicates
+	// edges contains the dependencies and merged files among the targets, sorted by their address.
+	edges []edge
 	// outdated means that a file appeared or disappeared that the file searches.
 	outdated bool
 }
 
+// An edge leads from a unit file to another file.
+type edge struct{ via, to string }
+
+// A cycle is the result of a search, after a number of changes of edges.
+type cycle struct {
+	edges int
+	chain []Dependency
+}
+
 func newIndex(f *Files, now func() time.Time) *Index {
-	return &Index{files: f, now: now, age: scanAge, walk: make(chan struct{}, 1), reread: make(chan struct{}, 1), changed: map[string]int{}, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]*users{}, sources: map[string]int{}, search: map[string]map[string]bool{}}
+	return &Index{files: f, now: now, age: scanAge, walk: make(chan struct{}, 1), reread: make(chan struct{}, 1), changed: map[string]int{}, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]*users{}, sources: map[string]int{}, search: map[string]map[string]bool{}, listed: map[string]bool{}, cycles: map[string]cycle{}}
 }
 
 // SetRoots sets the directories of the workspace.
@@ -259,7 +276,7 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 	if !walked.Equal(before) && !walked.IsZero() {
 		return nil
 	}
-	found := map[string]bool{}
+	found, links := map[string]bool{}, map[string]string{}
 	var paths []string
 	for _, root := range roots {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -271,7 +288,18 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 				return nil // a directory that cannot be read has no names
 			case d.IsDir() && slices.Contains(skipped, d.Name()):
 				return fs.SkipDir
-			case d.Type().IsRegular() && index.KindOf(d.Name()).Indexed() && !found[path]:
+			case !index.KindOf(d.Name()).Indexed() || found[path]:
+			case d.Type()&fs.ModeSymlink != 0:
+				to, err := filepath.EvalSymlinks(path)
+				if err != nil {
+					return nil // as for a file that does not exist
+				}
+				if info, err := os.Stat(to); err != nil || !info.Mode().IsRegular() {
+					return nil
+				}
+				links[path] = to
+				fallthrough
+			case d.Type().IsRegular():
 				found[path] = true
 				paths = append(paths, path)
 			}
@@ -307,7 +335,7 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 			x.remove(path)
 		}
 	}
-	x.done = true
+	x.done, x.links = true, links
 	if x.reset == reset { // otherwise the next request walks again
 		x.walked = now
 	}
@@ -361,17 +389,26 @@ func (x *Index) file(path string) *index.File {
 		e.file.Last = x.last(path, old)
 	}
 	for via := range e.file.Paths {
-		if t := x.target(e.file, via); t != "" {
-			e.targets = append(e.targets, t)
+		t := x.target(e.file, via)
+		if t == "" {
+			continue
+		}
+		e.targets = append(e.targets, t)
+		if strings.HasPrefix(via, "dependency.") && !conditional(e.file, via) || slices.Contains(e.file.Merges, via) {
+			e.edges = append(e.edges, edge{via, t})
 		}
 	}
 	slices.Sort(e.targets)
 	e.targets = slices.Compact(e.targets)
+	slices.SortFunc(e.edges, func(a, b edge) int { return strings.Compare(a.via, b.via) })
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.replace(path, e)
 	if old == nil {
 		x.appeared(path)
+	}
+	if old == nil && len(e.edges) > 0 || old != nil && !slices.Equal(old.edges, e.edges) {
+		x.edges++
 	}
 	return e.file
 }
@@ -413,9 +450,12 @@ func (x *Index) appeared(path string) {
 
 // remove removes a file. The caller holds mu.
 func (x *Index) remove(path string) {
-	if x.entries[path] != nil {
+	if e := x.entries[path]; e != nil {
 		x.replace(path, nil)
 		x.appeared(path)
+		if len(e.edges) > 0 {
+			x.edges++
+		}
 	}
 }
 
@@ -592,15 +632,31 @@ func (x *Index) Version(ctx context.Context) (int, error) {
 	return x.version, nil
 }
 
+// Linked returns another path of a file, if the file is a symbolic link, or one of the workspace leads to it, or
+// "".
+func (x *Index) Linked(path string) string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if to := x.links[path]; to != "" {
+		return to
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return ""
+	}
+	for _, link := range slices.Sorted(maps.Keys(x.links)) {
+		if x.links[link] == real {
+			return link
+		}
+	}
+	return ""
+}
+
 // Target returns the directory or file to which a source or path refers, or "".
 func (x *Index) Target(f *index.File, via string) string { return x.target(f, via) }
 
 func (x *Index) target(f *index.File, via string) string {
-	p := f.Paths[via]
-	dir := filepath.Dir(f.Path)
-	if p == "" && f.Kind.OfModule() && strings.HasPrefix(via, "local.") {
-		f, p = x.decodedBy(dir, via) // another file of the module declares the local value
-	}
+	dir, p := x.written(f, via)
 	if p == "" {
 		return ""
 	}
@@ -615,12 +671,13 @@ func (x *Index) target(f *index.File, via string) string {
 	}
 	if f.Kind.OfModule() || f.Kind == index.Test {
 		if module.IsLocal(p) {
-			if f.Kind == index.Test {
-				dir = x.tested(f) // the working directory of the run
-			}
 			return at(p)
 		}
-		return installed(dir, strings.TrimPrefix(via, "module."))
+		key := strings.TrimPrefix(via, "module.")
+		if run, ok := strings.CutPrefix(via, "run."); ok {
+			key = testrun.InstallKey(relative(dir, f.Path), run)
+		}
+		return installed(dir, key)
 	}
 	kind, _, _ := strings.Cut(via, ".")
 	switch kind {
@@ -639,22 +696,210 @@ func (x *Index) target(f *index.File, via string) string {
 	return path
 }
 
-// decodedBy returns the file of a module whose local value decodes a data file, and the path of the data
-// file, or "".
-func (x *Index) decodedBy(dir, via string) (*index.File, string) {
+// Written returns the source or path of an address as it is written in the file, in another file of its
+// module, or in a file that the unit merges. It is "" if it is not known.
+func (x *Index) Written(f *index.File, via string) string {
+	_, p := x.written(f, via)
+	return p
+}
+
+// written returns the source or path of an address as written, and the directory to which it is relative.
+func (x *Index) written(f *index.File, via string) (dir, p string) {
+	if dir = filepath.Dir(f.Path); f.Kind == index.Test {
+		dir = x.tested(f) // the working directory of the test
+	}
+	p, own := f.Paths[via]
+	kind, _, _ := strings.Cut(via, ".")
+	switch {
+	case own:
+	case (f.Kind.OfModule() || f.Kind == index.Test) && (kind == "local" || kind == "module"):
+		p = x.declared(dir, via)
+	case f.Kind == index.Unit && (kind == "terraform" || kind == "dependency"):
+		dir, p, _ = x.inherited(f, via, 0)
+	}
+	return dir, p
+}
+
+// declared returns the source or path of an address in the files of a module: that of the last file in load
+// order, or "".
+func (x *Index) declared(dir, via string) string {
+	x.mu.Lock()
+	list := !x.done && !x.listed[dir]
+	if list {
+		x.listed[dir] = true
+	}
+	x.mu.Unlock()
+	if list { // a request does not wait for the first walk
+		x.Dir(dir)
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var last *index.File
 	for _, e := range x.dirs[dir] {
-		if e.file.Paths[via] != "" && (last == nil || index.Overrides(e.file, last)) {
-			last = e.file
+		if f := e.file; f.Kind.OfModule() && f.Paths[via] != "" && (last == nil || index.Overrides(f, last)) {
+			last = f
 		}
 	}
 	if last == nil {
-		return nil, ""
+		return ""
 	}
-	return last, last.Paths[via]
+	return last.Paths[via]
 }
+
+// maxMerged is the number of files that a unit may merge one through the other.
+const maxMerged = 10
+
+// inherited returns the path of an address in the files that a unit merges, and the directory to which it is
+// relative. known is false if such a file is not known.
+func (x *Index) inherited(f *index.File, via string, depth int) (dir, p string, known bool) {
+	known = depth <= maxMerged
+	if !known {
+		return "", "", false
+	}
+	for _, merged := range f.Merges {
+		to := x.target(f, merged)
+		if to == "" {
+			known = false
+			continue
+		}
+		g := x.file(to)
+		from := filepath.Dir(to)
+		if strings.HasPrefix(merged, "include.") { // evaluated for the unit
+			from = filepath.Dir(f.Path)
+		}
+		next, own := g.Paths[via]
+		if !own {
+			var ok bool
+			if from, next, ok = x.inherited(g, via, depth+1); !ok {
+				known = false
+			}
+		}
+		if next != "" { // the last one counts
+			dir, p = from, next
+		} else if own {
+			known = false
+		}
+	}
+	return dir, p, known
+}
+
+// A Dependency is an edge from one unit file to another.
+type Dependency struct {
+	From, To string // paths of the unit files
+	Via      string // such as "dependency.vpc"
+}
+
+// conditional reports whether a dependency block has the argument enabled, whose value may be false.
+func conditional(f *index.File, via string) bool {
+	return slices.ContainsFunc(f.Arguments, func(a index.Argument) bool { return a.Addr == via && a.Name == "enabled" })
+}
+
+// known returns a file with its edges. A file that is not open is returned as it was read last. It is nil if there is
+// none.
+func (x *Index) known(path string) *entry {
+	if x.files.Buffer(path) != nil {
+		x.file(path)
+	}
+	x.mu.Lock()
+	e := x.entries[path]
+	x.mu.Unlock()
+	if e != nil {
+		return e
+	}
+	x.file(path)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.entries[path]
+}
+
+// dependencies returns the units on which a unit depends through dependency blocks of its file and of those that
+// it merges. A block with the argument enabled is left out.
+func (x *Index) dependencies(path string) (out []Dependency) {
+	own := x.known(path)
+	if own == nil {
+		return nil
+	}
+	seen := map[string]bool{}
+	files := []*entry{own}
+	for i := 0; i < len(files) && i < maxMerged; i++ {
+		for _, g := range files[i].edges {
+			switch {
+			case !strings.HasPrefix(g.via, "dependency."):
+				if e := x.known(g.to); e != nil {
+					files = append(files, e)
+				}
+			case seen[g.via]:
+			default:
+				seen[g.via] = true
+				to := g.to
+				if i > 0 { // relative to the unit, if the file is included
+					to = x.target(own.file, g.via)
+				}
+				if to != "" {
+					out = append(out, Dependency{path, to, g.via})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// maxCycle is the number of units that are searched for a cycle.
+const maxCycle = 2000
+
+// Cycle returns the shortest chain of dependencies that leads from a unit back to it, or nil. It searches again
+// only after a dependency of some unit has changed. A file that is not open counts as it was read last.
+func (x *Index) Cycle(path string) []Dependency {
+	for _, b := range x.files.Open() {
+		if index.KindOf(b.Path) == index.Unit {
+			x.file(b.Path)
+		}
+	}
+	x.mu.Lock()
+	found, ok := x.cycles[path]
+	edges := x.edges
+	x.mu.Unlock()
+	if ok && found.edges == edges {
+		return found.chain
+	}
+	chain := x.cycle(path)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.cycles) >= maxResults {
+		clear(x.cycles)
+	}
+	x.cycles[path] = cycle{edges, chain}
+	return chain
+}
+
+func (x *Index) cycle(path string) []Dependency {
+	before := map[string]Dependency{} // the edge by which a unit was reached first
+	queue := []string{path}
+	for i := 0; i < len(queue) && i < maxCycle; i++ {
+		for _, d := range x.dependencies(queue[i]) {
+			if _, seen := before[d.To]; seen {
+				continue
+			}
+			before[d.To] = d
+			if d.To != path {
+				queue = append(queue, d.To)
+				continue
+			}
+			chain := []Dependency{d}
+			for chain[0].From != path {
+				chain = slices.Insert(chain, 0, before[chain[0].From])
+			}
+			return chain
+		}
+	}
+	return nil
+}
+
+// relative returns a path relative to a directory, with slashes.
+func relative(dir, path string) string { return filepath.ToSlash(sys.RelativeTo(dir, path)) }
+
+// Tested returns the directory of the module that a test file tests.
+func (x *Index) Tested(f *index.File) string { return x.tested(f) }
 
 // tested returns the directory of the module that a test file tests.
 func (x *Index) tested(f *index.File) string {
@@ -685,7 +930,7 @@ func (x *Index) Resolve(f *index.File, o *index.Occurrence) (s Symbol, ok bool) 
 	if f.Kind == index.Unit || f.Kind == index.Stack || f.Kind == index.Rules || f.Kind == index.UnitValues {
 		own = f.Path
 	}
-	if kind, _, _ := strings.Cut(o.Addr, "."); f.Kind == index.Data || kind == "run" {
+	if kind, _, _ := strings.Cut(o.Addr, "."); f.Kind == index.Data || kind == "run" || f.Kind == index.Test && kind == "provider" {
 		own = f.Path
 	} else if f.Kind == index.Test {
 		own = x.tested(f)
@@ -693,6 +938,12 @@ func (x *Index) Resolve(f *index.File, o *index.Occurrence) (s Symbol, ok bool) 
 	switch kind, _, _ := strings.Cut(o.Via, "."); kind {
 	case "":
 		return Symbol{own, o.Addr}, true
+	case "run": // a run without a module is about the module under test
+		if _, other := f.Paths[o.Via]; !other {
+			return Symbol{x.tested(f), o.Addr}, true
+		}
+		to := x.target(f, o.Via)
+		return Symbol{to, o.Addr}, to != ""
 	case "unit", "stack": // a value that a stack file gives
 		to := x.target(f, o.Via)
 		return Symbol{filepath.Join(to, unit.ValuesName), o.Addr}, to != ""
@@ -714,10 +965,22 @@ func (x *Index) moduleOf(f *index.File, addr string) (Symbol, bool) {
 	if to := x.target(f, "terraform"); to != "" {
 		return Symbol{to, addr}, true
 	}
-	if f.Paths["terraform"] != "" || !isDefault(f.Path) {
-		return Symbol{}, false
+	if dir := x.OwnModule(f); dir != "" {
+		return Symbol{dir, addr}, true
 	}
-	return Symbol{filepath.Dir(f.Path), addr}, true
+	return Symbol{}, false
+}
+
+// OwnModule returns the directory of a unit file if the module of the unit is there, or "": the unit and the
+// files that it merges have no source.
+func (x *Index) OwnModule(f *index.File) string {
+	if _, written := f.Paths["terraform"]; written || !isDefault(f.Path) {
+		return ""
+	}
+	if _, p, known := x.inherited(f, "terraform", 0); p != "" || !known {
+		return ""
+	}
+	return filepath.Dir(f.Path)
 }
 
 // Find returns the occurrences of a symbol in its own module or file, without the workspace.
@@ -726,17 +989,38 @@ func (x *Index) Find(s Symbol) []Place {
 	if index.KindOf(s.Scope) != index.Other {
 		files = []*index.File{x.File(s.Scope)}
 	} else {
-		files = x.Dir(s.Scope)
-		for _, f := range x.Dir(filepath.Join(s.Scope, testDir)) {
-			if f.Kind == index.Test {
-				files = append(files, f)
-			}
-		}
+		files = x.moduleFiles(s.Scope)
 	}
 	var out []Place
 	for _, f := range files {
 		out = append(out, x.in(f, s)...)
 	}
+	return out
+}
+
+// moduleFiles returns the files of a module, and its tests.
+func (x *Index) moduleFiles(dir string) []*index.File {
+	files := x.Dir(dir)
+	for _, f := range x.Dir(filepath.Join(dir, testDir)) {
+		if f.Kind == index.Test {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// loaded returns the files of a module and its tests, as they were read last, sorted by path.
+func (x *Index) loaded(dir string) (out []*index.File) {
+	x.mu.Lock()
+	for _, at := range []string{dir, filepath.Join(dir, testDir)} {
+		for _, e := range x.dirs[at] {
+			if at == dir || e.file.Kind == index.Test {
+				out = append(out, e.file)
+			}
+		}
+	}
+	x.mu.Unlock()
+	slices.SortFunc(out, func(a, b *index.File) int { return strings.Compare(a.Path, b.Path) })
 	return out
 }
 
@@ -786,8 +1070,8 @@ func (x *Index) Everywhere(ctx context.Context, s Symbol) ([]Place, error) {
 			}
 			f := x.File(path)
 			files := []*index.File{f}
-			if f.Kind.OfModule() && index.KindOf(s.Scope) == index.Data { // other files use the local value
-				files = x.Dir(filepath.Dir(path))
+			if f.Kind.OfModule() { // other files use the call or the local value
+				files = append(files, x.loaded(filepath.Dir(path))...)
 			}
 			for _, f := range files {
 				if !seen[f.Path] {
@@ -796,7 +1080,8 @@ func (x *Index) Everywhere(ctx context.Context, s Symbol) ([]Place, error) {
 				}
 			}
 			// The outputs of a unit's module are used by the units that depend on the unit.
-			if strings.HasPrefix(s.Addr, "output.") && f.Kind == index.Unit && x.target(f, "terraform") == s.Scope {
+			// Units that merge a file have its source.
+			if f.Kind == index.Unit && (!isDefault(path) || strings.HasPrefix(s.Addr, "output.") && x.target(f, "terraform") == s.Scope) {
 				queue = append(queue, path)
 			}
 		}

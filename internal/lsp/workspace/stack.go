@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -30,11 +31,19 @@ type Stack struct {
 	Diags diag.List // with absolute paths, also about the stacks that it generates
 	// Units contains the paths of the unit files that the stack generates, by the path of their source.
 	Units map[string][]string
-	Dirs  map[string]string // generated directories, by the address of their block, such as "unit.app"
+	// Dirs contains the generated directories, by the block that generates them. If the block's file is
+	// generated more than once, the first directory counts.
+	Dirs map[StackBlock]string
 
 	s       *Session
 	reading *reading
 	op      *opening
+}
+
+// A StackBlock is a block of a stack file.
+type StackBlock struct {
+	Path    string // of the file; of the source, if the file is generated
+	Address string // such as "unit.app"
 }
 
 // Stack returns the result for a stack file with the files as they are now. It is nil if ctx ended.
@@ -57,12 +66,31 @@ func (s *Session) generator(dir string) string {
 	return path
 }
 
+// FindGenerator reads the stack files in the parents of a directory that does not exist, until one generates a
+// unit there. After that, the unit can be read.
+func (s *Session) FindGenerator(ctx context.Context, dir string) {
+	if _, err := os.Stat(dir); err == nil || s.generator(dir) != "" {
+		return
+	}
+	for at := filepath.Dir(dir); ; at = filepath.Dir(at) {
+		if path := filepath.Join(at, unit.StackName); s.Files.Exists(path) {
+			if s.Stack(ctx, path); s.generator(dir) != "" || ctx.Err() != nil {
+				return
+			}
+		}
+		if filepath.Dir(at) == at {
+			return
+		}
+	}
+}
+
 // generate generates the units of a stack file into the overlay of op.
 func (s *Session) generate(ctx context.Context, op *opening, path string) (items []unit.StackItem, ds diag.List) {
 	o := op.options
 	found := []string{path}
 	op.reading.note(path)
 	op.reading.note(filepath.Join(filepath.Dir(path), unit.ValuesName))
+	op.publish(path)
 	_, ds = stacks.Generate(ctx, stacks.Settings{
 		Env: o.UnitEnv(filepath.Dir(path)), Fetch: o.Sources.Fetch, Whole: true, Overlay: op.overlay,
 		Generated: func(it *unit.StackItem) {
@@ -72,6 +100,7 @@ func (s *Session) generate(ctx context.Context, op *opening, path string) (items
 				op.reading.note(filepath.Join(from, name))
 			}
 			if it.Kind == "stack" {
+				op.publish(filepath.Join(from, unit.StackName))
 				found = append(found, filepath.Join(it.Dir, unit.StackName))
 			}
 		},
@@ -80,10 +109,17 @@ func (s *Session) generate(ctx context.Context, op *opening, path string) (items
 	return items, ds
 }
 
+// publish makes the texts of a file known, so that values from it are shown.
+func (op *opening) publish(path string) {
+	if text, err := op.reading.files.ReadFile(path); err == nil {
+		op.redactor.Publish(string(text))
+	}
+}
+
 // readStack reads a stack file.
 func (s *Session) readStack(ctx context.Context, path string, _ *Stack) *Stack {
 	op := s.opening(filepath.Dir(path))
-	st := &Stack{Path: path, Units: map[string][]string{}, Dirs: map[string]string{}, s: s, reading: op.reading, op: op}
+	st := &Stack{Path: path, Units: map[string][]string{}, Dirs: map[StackBlock]string{}, s: s, reading: op.reading, op: op}
 	if !op.ok {
 		return st
 	}
@@ -113,8 +149,8 @@ func (s *Session) readStack(ctx context.Context, path string, _ *Stack) *Stack {
 	}
 	for i := range items {
 		it := &items[i]
-		if address := it.Kind + "." + it.Name; it.At.Filename == path && st.Dirs[address] == "" {
-			st.Dirs[address] = it.Dir
+		if b := (StackBlock{op.overlay.Source(it.At.Filename), it.Kind + "." + it.Name}); st.Dirs[b] == "" {
+			st.Dirs[b] = it.Dir
 		}
 		if it.Kind == "unit" {
 			s.generated[it.Dir] = path

@@ -32,6 +32,7 @@ func (t *texts) compact(f *index.File) {
 		a := &f.Arguments[i]
 		a.Addr, a.Name = t.share(a.Addr), t.share(a.Name)
 	}
+	f.Merges = slices.Clone(f.Merges)
 	for i := range f.Links {
 		f.Links[i].Text = t.share(f.Links[i].Text)
 	}

@@ -86,6 +86,9 @@ func (s *Session) Saved() bool {
 	return true
 }
 
+// RunsPrograms reports whether programs may run in any directory that the user trusts.
+func (s *Session) RunsPrograms() bool { return s.trust.programs != nil }
+
 // Trusts reports whether functions of the unit files in a directory may run programs.
 func (s *Session) Trusts(path string) bool {
 	t := &s.trust

@@ -169,6 +169,23 @@ func (s *Session) Value(ctx context.Context, path, file, address string) *explan
 	return x
 }
 
+// ModuleValue explains the value at an address in the root module in a directory. The module is not kept
+// afterwards. The result is nil if the module has errors.
+func (s *Session) ModuleValue(ctx context.Context, dir, address string) *explanation.Explanation {
+	release, ok := s.take(ctx)
+	defer release()
+	if !ok {
+		return nil
+	}
+	m := s.load(ctx, dir, nil)
+	defer m.close()
+	x, ds := m.Explain(ctx, address)
+	if ds.HasErrors() {
+		return nil
+	}
+	return x
+}
+
 // openUnit opens a unit without checking it.
 func (s *Session) openUnit(ctx context.Context, path string) (*Unit, diag.List) {
 	root := filepath.Dir(path)
@@ -191,6 +208,7 @@ func (s *Session) openUnit(ctx context.Context, path string) (*Unit, diag.List) 
 		}
 	}
 	u.reading.note(filepath.Join(root, unit.ValuesName)) // also if there is none yet
+	op.publish(filepath.Join(root, unit.ValuesName))
 	var ds diag.List
 	u.estate, u.units, ds = estates.OpenFile(ctx, op.options, path)
 	return u, ds

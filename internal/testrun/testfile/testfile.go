@@ -193,6 +193,35 @@ var (
 	providerSchema = &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "alias"}, {Name: "for_each"}, {Name: "version"}}}
 )
 
+// Schema returns the arguments and blocks in a block of a test file, or at its top for "". A file with mocks has
+// the blocks of "mock_provider". It is nil for a block whose arguments are not fixed, and for other blocks.
+// The caller must not modify it.
+func Schema(block string) *hcl.BodySchema {
+	switch block {
+	case "":
+		return fileSchema
+	case "test":
+		return testSchema
+	case "run":
+		return runSchema
+	case "plan_options":
+		return planSchema
+	case "assert":
+		return assertSchema
+	case "module":
+		return moduleSchema
+	case "provider":
+		return providerSchema
+	case "mock_provider":
+		return mockSchema
+	case "mock_resource", "mock_data":
+		return valuesSchema
+	case "override_resource", "override_data", "override_module":
+		return overrideSchema
+	}
+	return nil
+}
+
 // Parse parses a test file and adds its text to the set. If there are errors, the File contains
 // the valid parts.
 func Parse(name string, text []byte, set *source.Set) (*File, diag.List) {
