@@ -206,7 +206,7 @@ func (n *depNode) target(c *evaluator) (t DependencyID, ok bool) {
 		return "", false
 	}
 	if v.AsString() == "" {
-		c.errorf(at, diag.CodeUnitUnknownDependency, "Empty dependency path", "The \"config_path\" of the dependency %q is empty. It must be the path of the directory of another unit.", n.label)
+		c.errorf(at, diag.CodeUnitUnknownDependency, "Invalid dependency path", "The \"config_path\" of the dependency %q is empty. It must be the path of the directory of another unit.", n.label)
 		return "", false
 	}
 	return c.l.target(n.folder(), v.AsString()), true

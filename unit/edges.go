@@ -184,7 +184,7 @@ func (u *Unit) pathEdges(c *evaluator, w *edgeList) {
 		case p.IsNull():
 			c.errorf(at, diag.CodeUnitUnknownDependency, "Invalid dependency path", "The \"paths\" of dependencies contain null. Each must be the path of the directory of another unit.")
 		case p.AsString() == "":
-			c.errorf(at, diag.CodeUnitUnknownDependency, "Empty dependency path", "The \"paths\" of dependencies contain an empty text. Each must be the path of the directory of another unit.")
+			c.errorf(at, diag.CodeUnitUnknownDependency, "Invalid dependency path", "The \"paths\" of dependencies contain an empty text. Each must be the path of the directory of another unit.")
 		default:
 			target := u.l.target(u.e.dir, p.AsString())
 			c.mustExist(target, "", at)
