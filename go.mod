@@ -2,6 +2,8 @@ module github.com/terrace-iac/terrace
 
 go 1.26.0
 
+toolchain go1.27.4
+
 require (
 	github.com/Azure/azure-sdk-for-go/sdk/azcore v1.24.0
 	github.com/Azure/azure-sdk-for-go/sdk/azidentity v1.15.0

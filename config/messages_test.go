@@ -123,12 +123,18 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestLanguageVersion checks constraints against a given version.
+// TestLanguageVersion checks constraints against a given version, and against the implemented ones.
 func TestLanguageVersion(t *testing.T) {
 	files := map[string][]byte{"a.tofu": []byte("terraform {\n  required_version = \"~> 2.0\"\n}\nvariable \"v\" {}\n")}
 	m, ds := LoadFiles(".", files, Options{Version: "2.1.0"})
 	if ds != nil || m.Variables["v"] == nil {
 		t.Error(ds.Err())
+	}
+	for text, want := range map[string]bool{"~> 1.12.0": true, ">= 1.13": true, "< 1.13": true, "~> 1.13.0": true, ">= 1.14": false, "> 1.12.6, < 1.13": false} {
+		_, ds := LoadFiles(".", map[string][]byte{"a.tofu": []byte("terraform {\n  required_version = \"" + text + "\"\n}\n")}, Options{})
+		if (ds == nil) != want {
+			t.Errorf("%s: %v", text, ds.Err())
+		}
 	}
 	_, ds = LoadFiles(".", files, Options{Version: "two"})
 	if len(ds) != 1 || ds[0].Code != "config/language-version" {

@@ -27,7 +27,7 @@ type FS interface {
 type Options struct {
 	FS      FS          // nil means the operating system
 	Set     *source.Set // records the text of the files; nil means a new one
-	Version string      // language version to which version constraints apply; "" means LanguageVersion
+	Version string      // language version to which version constraints apply; "" means LanguageVersion and NewestVersion
 	Workers int         // maximum number of files and blocks that are processed concurrently; 0 means the number of processors
 	// Parses caches parsed files for several directories that have files in common. nil means
 	// no sharing. It is only used if FS is a Locator.
@@ -103,8 +103,13 @@ func (o *Options) parse(path string, read func() ([]byte, error)) *syntax {
 	})
 }
 
-// LanguageVersion is the version of the language that this package implements.
-const LanguageVersion = "1.12.6"
+// LanguageVersion is the OpenTofu version whose behavior this package has. It also implements the
+// language of NewestVersion, whose additions are errors in LanguageVersion. A version constraint
+// holds if it allows one of the two.
+const (
+	LanguageVersion = "1.12.6"
+	NewestVersion   = "1.13.1"
+)
 
 func (o Options) withDefaults() Options {
 	if o.FS == nil {
@@ -112,9 +117,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Set == nil {
 		o.Set = &source.Set{}
-	}
-	if o.Version == "" {
-		o.Version = LanguageVersion
 	}
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)

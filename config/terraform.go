@@ -165,10 +165,15 @@ func (t *terraformParts) addLanguage(p part) diag.List {
 // is an error in .tofu files and in compatible_with blocks. In other files it is a warning, since
 // they may use the version numbers of Terraform. If there is such an error, fatal is true and no
 // other error is reported, since other errors may be consequences.
+// languageVersion "" means LanguageVersion and NewestVersion: a constraint holds if it allows one.
 func (t *terraformParts) gate(languageVersion string) (fatal bool, ds diag.List) {
-	v, err := version.NewVersion(languageVersion)
-	if err != nil {
-		return true, diag.List{{Code: diag.CodeConfigLanguageVersion, Summary: "Invalid language version", Detail: quote(languageVersion) + " is not a version number."}}
+	language := []*version.Version{version.Must(version.NewVersion(LanguageVersion)), version.Must(version.NewVersion(NewestVersion))}
+	if languageVersion != "" {
+		v, err := version.NewVersion(languageVersion)
+		if err != nil {
+			return true, diag.List{{Code: diag.CodeConfigLanguageVersion, Summary: "Invalid language version", Detail: quote(languageVersion) + " is not a version number."}}
+		}
+		language = []*version.Version{v}
 	}
 	own, err := version.NewVersion(release.Version)
 	if err != nil {
@@ -176,7 +181,7 @@ func (t *terraformParts) gate(languageVersion string) (fatal bool, ds diag.List)
 	}
 	var errs diag.List
 	for _, s := range t.ours {
-		excluded, more := s.compare(own.Core(), "Terrace", true)
+		excluded, more := s.compare("Terrace", true, own.Core())
 		if more = s.explain(more); excluded {
 			errs = append(errs, more...)
 		}
@@ -185,7 +190,7 @@ func (t *terraformParts) gate(languageVersion string) (fatal bool, ds diag.List)
 	for i, s := range append(t.compatible[:len(t.compatible):len(t.compatible)], t.version...) {
 		// Terraform may read a .tf file too, so that a violation there is only a warning.
 		hard := i < len(t.compatible) || isTofu(s.Range.Filename)
-		excluded, more := s.compare(v, "a language version of", hard)
+		excluded, more := s.compare("a language version of", hard, language...)
 		if more = s.explain(more); excluded {
 			errs = append(errs, more...)
 		}
@@ -200,10 +205,10 @@ func (t *terraformParts) gate(languageVersion string) (fatal bool, ds diag.List)
 	return false, ds
 }
 
-// compare checks one constraint against a version. what begins the description of the version that
-// the module needs. hard means that a violation is an error. fatal means that the constraint
-// excludes the version and is hard.
-func (s *Setting) compare(v *version.Version, what string, hard bool) (fatal bool, ds diag.List) {
+// compare checks one constraint against versions, of which it must allow one. what begins the
+// description of the version that the module needs. hard means that a violation is an error. fatal
+// means that the constraint excludes the versions and is hard.
+func (s *Setting) compare(what string, hard bool, versions ...*version.Version) (fatal bool, ds diag.List) {
 	at := s.Expr.Range()
 	text, ds := constString(s.Attribute)
 	if ds.HasErrors() {
@@ -217,15 +222,24 @@ func (s *Setting) compare(v *version.Version, what string, hard bool) (fatal boo
 	case hard && hasPrerelease(text):
 		return false, errorAt(diag.CodeConfigVersionConstraint, at, "Invalid required_version constraint",
 			"A constraint on the language version must not name a prerelease, as %q does.", text)
-	case c.Check(v):
+	case slices.ContainsFunc(versions, c.Check):
 		return false, nil
 	case hard:
 		return true, errorAt(diag.CodeConfigIncompatible, at, "Incompatible module",
-			"This module needs %s %s, and this is %s. Use another version of the module, or change the constraint if it is too narrow.", what, text, v)
+			"This module needs %s %s, and this is %s. Use another version of the module, or change the constraint if it is too narrow.", what, text, either(versions))
 	default:
 		return false, warnAt(diag.CodeConfigIncompatible, at, "Version constraint not met",
-			"This module asks for version %s, and this is %s. The constraint is in a .tf file and may have been written with another tool's version numbers in mind, and so this is only a warning.", text, v)
+			"This module asks for version %s, and this is %s. The constraint is in a .tf file and may have been written with another tool's version numbers in mind, and so this is only a warning.", text, either(versions))
 	}
+}
+
+// either returns versions as text, such as "1.12.6 or 1.13.1".
+func either(versions []*version.Version) string {
+	var out []string
+	for _, v := range versions {
+		out = append(out, v.String())
+	}
+	return strings.Join(out, " or ")
 }
 
 // soften turns errors into warnings unless hard is set.

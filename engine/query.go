@@ -72,3 +72,22 @@ func (e *Engine) ProviderDigests(ctx context.Context, prev *state.State, values 
 	})
 	return out, append(ds, more...)
 }
+
+// A PendingImport is an object that the next apply imports because of an import block.
+type PendingImport = planner.PendingImport
+
+// PendingImports returns the imports of the import blocks whose addresses are not in the state prev,
+// which may be nil. Imports of objects that are not known yet are left out, and so are invalid ones.
+func (e *Engine) PendingImports(ctx context.Context, prev *state.State, values map[string]InputValue) []PendingImport {
+	vars, ds := e.inputs(values)
+	if ds.HasErrors() {
+		return nil
+	}
+	now := e.o.Now().UTC()
+	in := e.evaluation(vars, now, true, eval.DeferNothing)
+	in.Compiled = &eval.Compiled{}
+	return planner.PendingImports(ctx, planner.Input{
+		Eval: in, Providers: e.providers(), State: prev, Options: plan.Options{Time: now},
+		KeepHosts: e.getenv("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0",
+	})
+}

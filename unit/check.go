@@ -12,10 +12,12 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Terrace compares the version constraints of units with these versions.
-const (
-	TerragruntVersion = "1.1.3"
-	TerraformVersion  = "1.12.6"
+// TerragruntVersions and OpenTofuVersions are the versions whose language Terrace implements. A
+// version constraint of a unit must allow one of them. The first one is the version whose behavior
+// Terrace has where versions differ.
+var (
+	TerragruntVersions = []string{"1.1.3", "1.1.4", "1.1.5", "1.2.0"}
+	OpenTofuVersions   = []string{"1.12.6", "1.13.1"} // config.LanguageVersion and config.NewestVersion
 )
 
 // Check computes everything that the unit declares, including unused local values, and
@@ -106,7 +108,7 @@ func (u *Unit) CheckRunner(t *demand.Task) diag.List {
 	if ds.HasErrors() {
 		return ds
 	}
-	check := func(s *Setting, what, have string) {
+	check := func(s *Setting, what string, have []string) {
 		if s == nil || !syntax.IsString(s.Value) || s.Value.AsString() == "" {
 			return
 		}
@@ -115,12 +117,12 @@ func (u *Unit) CheckRunner(t *demand.Task) diag.List {
 			ds = append(ds, codeErr(s.At, diag.CodeUnitVersionConstraint, "Invalid version constraint", "%s is not a version constraint.", s.Quoted())...)
 			return
 		}
-		if !want.Check(version.Must(version.NewVersion(have))) {
-			ds = append(ds, codeErr(s.At, diag.CodeUnitVersion, "Unsupported version", "This unit needs %s %s, and Terrace does what %s does.", what, s.Shown(), have)...)
+		if !slices.ContainsFunc(have, func(v string) bool { return want.Check(version.Must(version.NewVersion(v))) }) {
+			ds = append(ds, codeErr(s.At, diag.CodeUnitVersion, "Unsupported version", "This unit needs %s %s, and this program implements the versions %s to %s.", what, s.Shown(), have[0], have[len(have)-1])...)
 		}
 	}
-	check(s.TerragruntVersionConstraint, "Terragrunt", TerragruntVersion)
-	check(s.TerraformVersionConstraint, "OpenTofu", TerraformVersion)
+	check(s.TerragruntVersionConstraint, "Terragrunt", TerragruntVersions)
+	check(s.TerraformVersionConstraint, "OpenTofu", OpenTofuVersions)
 	_, more := u.static(t).Engine(t)
 	return append(ds, more...)
 }

@@ -205,6 +205,10 @@ func (n *depNode) target(c *evaluator) (t DependencyID, ok bool) {
 		c.errorf(at, diag.CodeUnitUnknownDependency, "Unknown dependency path", "The \"config_path\" of the dependency %q must be known and cannot be null.", n.label)
 		return "", false
 	}
+	if v.AsString() == "" {
+		c.errorf(at, diag.CodeUnitUnknownDependency, "Invalid dependency path", "The \"config_path\" of the dependency %q is empty. It must be the path of the directory of another unit.", n.label)
+		return "", false
+	}
 	return c.l.target(n.folder(), v.AsString()), true
 }
 

@@ -180,7 +180,12 @@ func (u *Unit) pathEdges(c *evaluator, w *edgeList) {
 	}
 	for _, p := range v.AsValueSlice() {
 		p, _ = p.Unmark()
-		if syntax.IsString(p) {
+		switch {
+		case p.IsNull():
+			c.errorf(at, diag.CodeUnitUnknownDependency, "Invalid dependency path", "The \"paths\" of dependencies contain null. Each must be the path of the directory of another unit.")
+		case p.AsString() == "":
+			c.errorf(at, diag.CodeUnitUnknownDependency, "Invalid dependency path", "The \"paths\" of dependencies contain an empty text. Each must be the path of the directory of another unit.")
+		default:
 			target := u.l.target(u.e.dir, p.AsString())
 			c.mustExist(target, "", at)
 			w.add(string(target), "", at)

@@ -92,6 +92,28 @@ func (s *Stack) Items(t *demand.Task) ([]StackItem, diag.List) {
 	return c.distinct(out), c.ds
 }
 
+// Files returns the files, other than the stack file, that its configuration depends on: included
+// stack files, and files that functions read or mark as read.
+func (s *Stack) Files(t *demand.Task) ([]string, diag.List) {
+	c := s.l.on(t, s.e, false)
+	u := &Unit{ID: s.Dir, Dir: s.Dir, Path: s.Path, l: s.l, e: s.e, within: s.e}
+	u.everyLocal(c, s.e)
+	for _, b := range c.stackBlocks(s.e) {
+		if b.e != s.e {
+			c.readFile(b.e.file().Path)
+		}
+		for _, p := range c.instancesOf(b) {
+			c.stackItem(p)
+		}
+	}
+	if c.facts == nil {
+		return nil, c.ds
+	}
+	files := slices.DeleteFunc(slices.Clone(c.facts.files), func(path string) bool { return path == s.Path })
+	slices.Sort(files)
+	return files, c.ds
+}
+
 // Origin returns the stack file for explanations, as Unit.Origin. Its parts are local.NAME, values.NAME,
 // unit.NAME.path and stack.NAME.path.
 func (s *Stack) Origin(t *demand.Task) explanation.InputSource {

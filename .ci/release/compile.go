@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/mod/modfile"
 )
 
 // programs are the names of the programs, which are packages below cmd. terrace-worker runs
@@ -50,9 +52,38 @@ func (r *release) compile(t target, dir string) error {
 		c := exec.Command("go", append(args, "-o", filepath.Join(dir, t.file(program)), "./cmd/"+program)...)
 		c.Dir, c.Stdout, c.Stderr = r.root, os.Stdout, os.Stderr
 		c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.system, "GOARCH="+t.processor, "GOARM=7")
+		if r.toolchain != "" {
+			c.Env = append(c.Env, "GOTOOLCHAIN="+r.toolchain)
+		}
 		if err := c.Run(); err != nil {
 			return fmt.Errorf("go build of %s for %s/%s: %w", program, t.system, t.processor, err)
 		}
 	}
 	return nil
+}
+
+// findToolchain returns the version of Go on the toolchain line of go.mod in root, such as
+// "go1.27.4". The go command downloads this version if another one is installed, whatever
+// GOTOOLCHAIN of the user allows: what base64gzip returns depends on the version of Go. "" means
+// the installed version, if go.mod has no such line or the version cannot be downloaded.
+func findToolchain(root string) (string, error) {
+	path := filepath.Join(root, "go.mod")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	mod, err := modfile.ParseLax(path, text, nil)
+	if err != nil {
+		return "", err
+	}
+	if mod.Toolchain == nil {
+		return "", nil
+	}
+	c := exec.Command("go", "version")
+	c.Env = append(os.Environ(), "GOTOOLCHAIN="+mod.Toolchain.Name)
+	if b, err := c.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "release: warning: %s is not available, so the installed version of Go builds the programs:\n%s", mod.Toolchain.Name, b)
+		return "", nil
+	}
+	return mod.Toolchain.Name, nil
 }

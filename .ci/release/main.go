@@ -3,8 +3,10 @@
 //
 //	cd .ci/release && go run . -out DIR [-key cosign.key]
 //
-// It needs Go, npm and a git checkout without changes. Two builds of one commit with the same
-// options and the same version of Go write the same files, except for the signatures.
+// It needs Go, npm and a git checkout without changes. The version of Go on the toolchain line of
+// go.mod builds the programs; the installed one builds them if that version cannot be downloaded.
+// Two builds of one commit with the same options and the same version of Go write the same files,
+// except for the signatures.
 package main
 
 import (
@@ -65,9 +67,11 @@ type release struct {
 	out     string // the directory of the files to publish
 	source  source
 	targets []target
-	address string      // the URL of the directory of the published files; "" means the GitHub release of the tag
-	builder string      // the URI of the build system
-	key     *signingKey // nil if nothing is signed
+	address string // the URL of the directory of the published files; "" means the GitHub release of the tag
+	builder string // the URI of the build system
+
+	toolchain string      // the value of GOTOOLCHAIN of the builds; "" means that of the environment
+	key       *signingKey // nil if nothing is signed
 
 	noExtension  bool     // leaves out the extension for VS Code
 	compileFlags []string // for go build, besides those of every build
@@ -92,6 +96,9 @@ func (r *release) build() error {
 		return err
 	}
 	defer os.RemoveAll(work)
+	if r.toolchain, err = findToolchain(r.root); err != nil {
+		return err
+	}
 	for _, t := range r.targets {
 		if err := r.compile(t, r.programs(t)); err != nil {
 			return err

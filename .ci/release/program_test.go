@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"debug/buildinfo"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -111,6 +112,36 @@ func TestBuildTags(t *testing.T) {
 	m := regexp.MustCompile(`(?m)^CGO_ENABLED=0 go build -tags (\S+) `).FindStringSubmatch(string(read(t, "../../README.md")))
 	if m == nil || m[1] != buildTags {
 		t.Errorf("the README builds with %q, want the tags %q", m, buildTags)
+	}
+}
+
+// The commands that install Terrace, and the programs of a release, use the version of Go in go.mod.
+func TestToolchain(t *testing.T) {
+	want, err := findToolchain("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod := regexp.MustCompile(`(?m)^toolchain (go\S+)$`).FindStringSubmatch(string(read(t, "../../go.mod")))
+	if mod == nil {
+		t.Fatal("go.mod has no toolchain line")
+	}
+	for _, file := range []string{"docs/install.md", "ci/github/action.yml"} {
+		for _, m := range regexp.MustCompile(`GOTOOLCHAIN\S*?(go1[.0-9]+)`).FindAllStringSubmatch(string(read(t, "../../"+file)), -1) {
+			if m[1] != mod[1] {
+				t.Errorf("%s uses %s, want %s", file, m[1], mod[1])
+			}
+		}
+	}
+	if want == "" {
+		t.Skipf("%s cannot be downloaded", mod[1])
+	}
+	r := realProgram(t)
+	info, err := buildinfo.ReadFile(filepath.Join(r.programs(host()), host().file("terrace")))
+	if err != nil || want != mod[1] || info.GoVersion != want {
+		t.Errorf("the program is built with %v, want %s: %v", info.GoVersion, mod[1], err)
+	}
+	if text := string(read(t, r.out, provenanceFile)); !strings.Contains(text, "pkg:golang/stdlib@"+strings.TrimPrefix(want, "go")) {
+		t.Errorf("the provenance does not name %s: %s", want, text)
 	}
 }
 

@@ -2,10 +2,10 @@ package main
 
 import (
 	"bytes"
+	"debug/buildinfo"
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	provenance "github.com/in-toto/attestation/go/predicates/provenance/v1"
@@ -23,6 +23,10 @@ const localBuilder = "urn:terrace:builder:local"
 // options and by which system the files in the output directory were built.
 func (r *release) provenance() error {
 	list, err := r.sums()
+	if err != nil {
+		return err
+	}
+	program, err := buildinfo.ReadFile(filepath.Join(r.programs(r.targets[0]), r.targets[0].file(programs[0])))
 	if err != nil {
 		return err
 	}
@@ -44,7 +48,7 @@ func (r *release) provenance() error {
 			ExternalParameters: options,
 			ResolvedDependencies: []*intoto.ResourceDescriptor{
 				{Uri: "git+" + r.source.repository, Digest: map[string]string{"gitCommit": r.source.commit}},
-				{Name: "go", Uri: "pkg:golang/stdlib@" + strings.TrimPrefix(runtime.Version(), "go")},
+				{Name: "go", Uri: "pkg:golang/stdlib@" + strings.TrimPrefix(program.GoVersion, "go")},
 			},
 		},
 		RunDetails: &provenance.RunDetails{Builder: &provenance.Builder{Id: r.builder}},

@@ -365,6 +365,11 @@ func (f *fileRun) cleanup(ctx context.Context) {
 			continue
 		}
 		c := &Cleanup{Run: s.run, Backend: st.backend, Stored: st.held != nil}
+		if st.held != nil {
+			if stored := st.held.Current(); stored != nil {
+				c.Lineage = stored.Lineage // states of applies have none
+			}
+		}
 		f.result.Cleanup = append(f.result.Cleanup, c)
 		keep := f.file.SkipCleanup || st.backend != nil
 		if s.run.SkipCleanup != nil {
@@ -382,7 +387,7 @@ func (f *fileRun) cleanup(ctx context.Context) {
 			c.Diags = append(c.Diags, more...)
 		}
 		if len(st.now.Resources) > 0 {
-			c.Left = st.now
+			c.Left = st.now.WithMeta(c.Lineage, st.now.Serial, st.now.TerraformVersion)
 		}
 		c.Diags = c.Diags.Errors()
 	}

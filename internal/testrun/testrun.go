@@ -146,6 +146,8 @@ type Cleanup struct {
 	Stored bool
 	// Destroyed is the number of objects that were destroyed.
 	Destroyed int
+	// Lineage is the lineage of the state; "" if it was in memory only.
+	Lineage string
 }
 
 // Run runs the files. Independent files run concurrently, and the others one after another. All

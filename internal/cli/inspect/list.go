@@ -98,7 +98,7 @@ func findCmd() command.Command {
 			fs := o.declare("find",
 				flag.Bool(&o.json, "json", "As JSON.").Or("j"),
 				flag.Bool(&o.included, "include", "Add the files that each unit includes or imports (JSON only)."),
-				flag.Bool(&o.reading, "reading", "Add all files that each unit reads (JSON only)."),
+				flag.Bool(&o.reading, "reading", "Add all files that each unit or stack reads (JSON only)."),
 				flag.Bool(&o.excluded, "exclude", "Add the exclude block of each unit (JSON only)."))
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if !o.settle(c) {
@@ -297,6 +297,11 @@ func findJSON(ctx context.Context, c *command.Call, e *estate.Estate, list []est
 		it := item{Type: x.Type(), Path: x.Name}
 		if o.dependencies && x.Unit != nil {
 			it.Dependencies = e.Found.NeedNames(x.Unit)
+		}
+		if x.Unit == nil && o.reading {
+			for _, p := range e.Found.ReadingStack(t, x.Name) {
+				it.Reading = append(it.Reading, e.Found.Name(p))
+			}
 		}
 		if u := x.Unit; u != nil && u.Broken == nil {
 			if o.excluded {

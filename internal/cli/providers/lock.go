@@ -22,7 +22,8 @@ import (
 func Lock() command.Command {
 	return command.Command{
 		Name: "providers lock", Synopsis: "Write out dependency locks for the configured providers", Usage: "[options] [providers...]",
-		Uses: command.Packages,
+		Uses:  command.Packages,
+		Units: command.InUnit,
 		Help: `Adds the checksums of provider packages to the dependency lock file, for the
 given platforms and without installing anything. The packages come from the
 registries that the providers belong to, whatever the CLI configuration says
@@ -76,6 +77,9 @@ func lockProviders(ctx context.Context, c *command.Call, o *providersLockOptions
 	req, more := chosen(p.Plugins.Packaged(all), o.only)
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
+	}
+	if o.fsMirror != "" {
+		o.fsMirror = c.ReportPath(o.fsMirror)
 	}
 	io, more := originOptions(p.Plugins, o)
 	if ds = append(ds, more...); more.HasErrors() {

@@ -20,7 +20,8 @@ import (
 func Mirror() command.Command {
 	return command.Command{
 		Name: "providers mirror", Synopsis: "Save local copies of all required provider plugins", Usage: "[options] <target-dir>",
-		Uses: command.Packages,
+		Uses:  command.Packages,
+		Units: command.InUnit,
 		Help: `Fills a directory with the packages of all providers that the configuration
 needs. It serves as a filesystem mirror and, published by a web server, as a
 network mirror. Packages come from the registries that the providers belong to.`,
@@ -75,7 +76,7 @@ func mirrorProviders(ctx context.Context, c *command.Call, o *providersMirrorOpt
 		l.take(e)
 	}
 	l.begin()
-	more = install.Mirror(ctx, install.Wanted{Requirements: req, Locked: locked, Platforms: platformsOr(o.platforms)}, o.dir, io)
+	more = install.Mirror(ctx, install.Wanted{Requirements: req, Locked: locked, Platforms: platformsOr(o.platforms)}, c.ReportPath(o.dir), io)
 	t.End()
 	return append(ds, more...)
 }

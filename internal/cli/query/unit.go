@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // A Unit is the result of a query in the directory of a unit.
@@ -24,6 +25,7 @@ type Unit struct {
 	State   *state.State   // nil if there is none
 	Configs map[addr.ProviderConfig]state.Digest
 	Objects []Listed
+	Imports []engine.PendingImport
 	Lists   bool      // the unit has list blocks
 	Diags   diag.List // warnings
 }
@@ -54,6 +56,7 @@ func OfUnit(ctx context.Context, c *command.Call, o *Options) (*Unit, diag.List)
 	if out.Configs, more = p.Engine.ProviderDigests(ctx, out.State, p.Vars); more.HasErrors() {
 		return nil, append(ds, more...)
 	}
+	out.Imports = p.Engine.PendingImports(ctx, out.State, p.Vars)
 	if lists {
 		x := &collector{of: out}
 		ds = append(ds, p.Engine.Query(ctx, out.State, engine.QueryOptions{Variables: p.Vars, ListOptions: engine.ListOptions{Objects: true, Generate: o.Adopt, To: x}})...)
@@ -102,6 +105,15 @@ func (x *collector) Complete(l *engine.Listing) {
 	if l.Truncated {
 		x.of.Diags = append(x.of.Diags, Limited(x.of.Root, l)...)
 	}
+}
+
+// IdentityOf returns the identity of an import as the values of JSON. It is nil if the import uses an
+// ID.
+func IdentityOf(im engine.PendingImport) (identity map[string]any) {
+	if im.Identity != cty.NilVal {
+		_ = json.Unmarshal(plainObject(im.Identity, nil, true), &identity)
+	}
+	return identity
 }
 
 // Attributes returns an object as the values of JSON.

@@ -15,16 +15,19 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/atomicfile"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/query"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
 	"github.com/terrace-iac/terrace/internal/estate/request"
 	"github.com/terrace-iac/terrace/internal/estate/unmanaged"
 	"github.com/terrace-iac/terrace/internal/plan/imports"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
 )
 
 // # A query over all units
@@ -32,13 +35,15 @@ import (
 // The list blocks of all units run in one run with shared providers. The objects in the states of
 // all units, also of excluded ones, are subtracted from the listed objects. If a state cannot be
 // read, there is no report: an object in that state would appear as unmanaged. For the same reason
-// the run cannot be limited to some units.
+// the run cannot be limited to some units. In a subdirectory of a git repository, the states of the
+// units in the rest of the repository are read too; nothing else happens in these units.
 
 // estateQuery is a query over all units.
 type estateQuery struct {
 	*estateRun
 	o   *query.Options
 	cmd *command.Command
+	eo  estate.Options // of the estate
 
 	mu       sync.Mutex
 	of       map[*estate.Unit]*query.Unit
@@ -74,7 +79,7 @@ func queryAll(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 	if wrong, ok := r.checked(ctx, cmd, slices.Concat(ds, more, e.Found.Ungenerated)); !ok || wrong.HasErrors() {
 		return r.failEstate(e, wrong)
 	}
-	q := &estateQuery{estateRun: r, o: o, cmd: cmd, of: map[*estate.Unit]*query.Unit{}, views: map[*estate.Unit]*unitView{}, reported: map[string]bool{}}
+	q := &estateQuery{estateRun: r, o: o, cmd: cmd, eo: eo, of: map[*estate.Unit]*query.Unit{}, views: map[*estate.Unit]*unitView{}, reported: map[string]bool{}}
 	for _, u := range e.Found.Units {
 		n := c.Below(u.Dir)
 		n.Command, n.Report.Unit = cmd, u.Name
@@ -173,6 +178,7 @@ type unmanagedEntry struct {
 	Name     string              `json:"display_name"`
 	Identity map[string]any      `json:"identity"`
 	ListedBy listedBy            `json:"listed_by"`
+	Pending  *unmanaged.Import   `json:"pending_import,omitempty"`
 	Proposal *unmanaged.Proposal `json:"proposal,omitempty"` // without a unit that fits, only NoOwner is set
 	NoOwner  string              `json:"no_owner,omitempty"`
 	Written  *writtenEntry       `json:"written,omitempty"`
@@ -224,6 +230,9 @@ func (q *estateQuery) compare(ctx context.Context) (*queryReport, diag.List) {
 	for _, u := range q.estate.Found.Units {
 		if got := q.of[u]; got != nil {
 			index.Add(u.Name, got.State, got.Configs)
+			for _, im := range got.Imports {
+				index.AddImport(unmanaged.Import{Unit: u.Name, Address: im.Addr.String()}, im.Addr.Resource.Type, im.Provider, im.ID, query.IdentityOf(im))
+			}
 			continue
 		}
 		st, ds := q.estate.State(ctx, u) // an excluded unit
@@ -232,7 +241,11 @@ func (q *estateQuery) compare(ctx context.Context) (*queryReport, diag.List) {
 		}
 		index.Add(u.Name, st, nil)
 	}
-	out := &queryReport{Format: "1.0", Units: len(q.estate.Found.Units), Unmanaged: []*unmanagedEntry{}}
+	outside, ds := q.addOutside(ctx, &index)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	out := &queryReport{Format: "1.0", Units: len(q.estate.Found.Units) + outside, Unmanaged: []*unmanagedEntry{}}
 	seen, lists := map[string]bool{}, false
 	for _, u := range q.estate.Found.Units {
 		got := q.of[u]
@@ -254,7 +267,9 @@ func (q *estateQuery) compare(ctx context.Context) (*queryReport, diag.List) {
 				continue
 			}
 			entry := &unmanagedEntry{Type: o.Type, Provider: o.Provider.String(), Name: l.Name, Identity: identity, ListedBy: listedBy{u.Name, l.Listing.List.String()}, object: l}
-			if p := index.Propose(o, u.Name); p.Unit != "" {
+			if entry.Pending = index.Importing(o); entry.Pending != nil {
+				// another block would import the object twice
+			} else if p := index.Propose(o, u.Name); p.Unit != "" {
 				entry.Proposal = &p
 			} else {
 				entry.NoOwner = p.Reason
@@ -268,10 +283,69 @@ func (q *estateQuery) compare(ctx context.Context) (*queryReport, diag.List) {
 	return out, nil
 }
 
+// statesAtOnce is the number of states that are read concurrently.
+const statesAtOnce = 16
+
+// addOutside adds the objects in the states of the units that are in the git repository, but not
+// below the working directory. It returns the number of these units. Their stacks are generated in
+// memory.
+func (q *estateQuery) addOutside(ctx context.Context, index *unmanaged.Index) (int, diag.List) {
+	o := q.eo
+	root := o.Discovery.GraphRoot()
+	if o.Discovery.Boundary != "" {
+		root = o.Discovery.Boundary
+	}
+	below, err := filepath.Rel(o.Discovery.Root, root)
+	if root == "" || err != nil || filepath.IsLocal(below) {
+		return 0, nil
+	}
+	o.Discovery.Root, o.Discovery.Overlay, o.Discovery.Generated, o.Discovery.Empty = root, &stacks.Overlay{}, nil, nil
+	e, ds := units.Open(ctx, q.Call, o)
+	defer e.Close(ctx)
+	q.Report.Set.Include(e.Sources())
+	if ds = append(ds.Errors(), e.Found.Ungenerated...); ds.HasErrors() {
+		return 0, unreadable(ds, root)
+	}
+	others := slices.DeleteFunc(slices.Clone(e.Found.Units), func(u *estate.Unit) bool {
+		rel, err := filepath.Rel(q.eo.Discovery.Root, u.ID)
+		return err == nil && filepath.IsLocal(rel) || q.estate.Found.ByID(u.ID) != nil
+	})
+	type read struct {
+		state *state.State
+		ds    diag.List
+	}
+	all := parallel.Map(len(others), statesAtOnce, func(i int) read {
+		u := others[i]
+		if u.Broken != nil {
+			return read{ds: u.Broken}
+		}
+		st, ds := e.State(ctx, u)
+		return read{st, ds}
+	})
+	for i, r := range all {
+		if r.ds.HasErrors() {
+			for _, m := range r.ds.Errors() {
+				m.Notes = append(m.Notes, diag.Note{Text: "in the unit " + others[i].ID})
+			}
+			return 0, unreadable(r.ds.Errors(), root)
+		}
+		index.Add(q.estate.Found.Name(others[i].ID), r.state, nil)
+	}
+	return len(others), nil
+}
+
+// unreadable adds to errors about units outside of the working directory why the units matter.
+func unreadable(ds diag.List, root string) diag.List {
+	return append(ds, diag.Errorf(diag.CodeCLIQueryIncomplete, nil, "Query is incomplete", "The state of a unit outside of the working directory cannot be read, so it is not known which objects are unmanaged. The query reads the states of all units of the git repository %s. If the unit does not belong to the estate, name the directory that does with --experiment bounded-discovery --discovery-boundary DIR.", root)...)
+}
+
 // adopt writes the blocks of the objects into the units that should own them.
 func (q *estateQuery) adopt(ctx context.Context, report *queryReport) diag.List {
 	by := map[*estate.Unit][]*unmanagedEntry{}
 	for _, x := range report.Unmanaged {
+		if x.Pending != nil {
+			continue
+		}
 		if x.Proposal == nil {
 			x.Left = "no unit fits"
 			continue
@@ -432,11 +506,15 @@ func (q *estateQuery) print(report *queryReport) {
 		}
 		h.Copy(x.Type + " " + id + "\n")
 		line := "  No unit fits. " + x.NoOwner
-		if x.Proposal != nil {
+		switch {
+		case x.Pending != nil:
+			line = "  " + x.Pending.Unit + ": Its import block imports the object as " + x.Pending.Address + " with the next apply."
+		case x.Proposal != nil:
 			line = "  " + x.Proposal.Unit + ": " + x.Proposal.Reason
 		}
 		h.Copy(line + "\n")
 		switch {
+		case x.Pending != nil:
 		case x.Written != nil:
 			h.Copy("  Written to " + x.Written.File + " as " + x.Written.Address + ".\n")
 		case q.o.Adopt:

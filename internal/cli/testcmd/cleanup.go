@@ -3,6 +3,7 @@ package testcmd
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
+	"github.com/terrace-iac/terrace/state/statefile"
 )
 
 // CleanupCommand declares test cleanup.
@@ -88,10 +90,14 @@ func cleanUp(ctx context.Context, c *command.Call, o *options, only bool) int {
 		return c.Fail(ds)
 	}
 	code, destroyed := 0, 0
+	done := map[string]bool{}
 	for _, r := range results {
 		p.tell(r.Diags, r.File.Name, "")
 		for _, x := range r.Cleanup {
 			destroyed += x.Destroyed
+			if x.Left == nil {
+				done[x.Lineage] = true
+			}
 			p.cleaned(r, x)
 		}
 		if r.Status != testrun.Pass {
@@ -104,6 +110,7 @@ func cleanUp(ctx context.Context, c *command.Call, o *options, only bool) int {
 			return diag.Errorf(diag.CodeTestRemaining, nil, "Objects of an unknown test remain", "The state %s contains %s, and belongs to no run of the test files. To destroy its objects, run \"%s destroy -state=%[1]s\" with the configuration and the variables of that test.", shown, objects, view.Program)
 		})...)
 	}
+	ds = append(ds, deleteCopies(c, done)...)
 	c.Report.Tell(ds)
 	if h := c.Report.Human; h != nil {
 		h.Say(fmt.Sprintf("Destroyed %s of earlier tests.\n", view.Numbered(destroyed, "object")))
@@ -112,6 +119,26 @@ func cleanUp(ctx context.Context, c *command.Call, o *options, only bool) int {
 		code = 1
 	}
 	return code
+}
+
+// deleteCopies deletes the files errored_test.tfstate of states whose objects were destroyed.
+// lineages contains the lineages of these states.
+func deleteCopies(c *command.Call, lineages map[string]bool) (ds diag.List) {
+	files, _ := filepath.Glob(c.Path("errored_test*.tfstate"))
+	for _, file := range files {
+		b, err := c.Files.Whole(file)
+		if err != nil {
+			continue
+		}
+		s, _ := statefile.Parse(file, b)
+		if s == nil || s.Lineage == "" || !lineages[s.Lineage] {
+			continue
+		}
+		if err := os.Remove(file); err != nil {
+			ds = append(ds, diag.Warnf(diag.CodeFilesWrite, nil, "Failed to delete a state", "The state of a test, which has no objects any more, cannot be deleted: %s.", err)...)
+		}
+	}
+	return ds
 }
 
 // filtered returns the test files that -filter names; all if there is no such option.

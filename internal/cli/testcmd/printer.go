@@ -171,10 +171,7 @@ func (p *printer) cleanup(r *testrun.Result, c *testrun.Cleanup) {
 		return
 	}
 	var left []map[string]any
-	lines, name := "", ""
-	if c.Backend == nil {
-		name = leftName(p.Call)
-	}
+	lines := ""
 	for o := range c.Left.Objects() {
 		one := map[string]any{"instance": o.Instance.String()}
 		lines += "  - " + o.Instance.String()
@@ -189,10 +186,15 @@ func (p *printer) cleanup(r *testrun.Result, c *testrun.Cleanup) {
 		p.inBackend(r, c, where, lines, left)
 		return
 	}
-	text := fmt.Sprintf("%s left the following resources in state after executing %s, these left-over resources can be viewed by reading the statefile written to disk(%s) and they need to be cleaned up manually:", p.Report.Names.Product(), where, name)
 	if c.Kept {
-		text = fmt.Sprintf("%s kept the following resources after executing %s, because of skip_cleanup. Their state is written to the file %s:", p.Report.Names.Product(), where, name)
+		if c.Stored {
+			lines += "\n" + p.hint() + "\n"
+		}
+		p.kept(r, c, fmt.Sprintf("%s kept the following resources after executing %s, because of skip_cleanup:", p.Report.Names.Product(), where), lines, left)
+		return
 	}
+	name := leftName(p.Call)
+	text := fmt.Sprintf("%s left the following resources in state after executing %s, these left-over resources can be viewed by reading the statefile written to disk(%s) and they need to be cleaned up manually:", p.Report.Names.Product(), where, name)
 	if p.Report.Human != nil {
 		p.errs("\n" + wrap.Fit(wrap.Words(text, 77), p.Report.Human.Style.Width, 0) + "\n" + lines)
 	}
@@ -203,20 +205,28 @@ func (p *printer) cleanup(r *testrun.Result, c *testrun.Cleanup) {
 	}
 	p.save(c.Left, name)
 	if c.Stored && p.Report.Human != nil {
-		p.errs(fmt.Sprintf("\nTo destroy the resources, run %q.\n", p.Report.Names.Program()+" test cleanup"))
+		p.errs("\n" + p.hint() + "\n")
 	}
+}
+
+// hint names the command that destroys the objects of a state that remains.
+func (p *printer) hint() string {
+	return fmt.Sprintf("To destroy the resources, run %q.", p.Report.Names.Program()+" test cleanup")
+}
+
+// kept reports objects that a test keeps on purpose.
+func (p *printer) kept(r *testrun.Result, c *testrun.Cleanup, text, lines string, left []map[string]any) {
+	if h := p.Report.Human; h != nil {
+		h.Say("\n" + wrap.Fit(wrap.Words(text, 77), h.Style.Width, 0) + "\n" + lines)
+	}
+	p.Report.Stream.Typed(text, "test_cleanup", map[string]any{"@testfile": r.File.Name, "@testrun": c.Run.Name, "test_cleanup": map[string]any{"kept_resources": left}})
 }
 
 // inBackend reports objects whose state is in the backend of a run.
 func (p *printer) inBackend(r *testrun.Result, c *testrun.Cleanup, where, lines string, left []map[string]any) {
 	more := map[string]any{"@testfile": r.File.Name, "@testrun": c.Run.Name}
 	if c.Kept {
-		text := fmt.Sprintf("%s kept the following resources after executing %s. Their state is in the %q backend of the test, with which the next test begins:", p.Report.Names.Product(), where, c.Backend.Type)
-		if h := p.Report.Human; h != nil {
-			h.Say("\n" + wrap.Fit(wrap.Words(text, 77), h.Style.Width, 0) + "\n" + lines)
-		}
-		more["test_cleanup"] = map[string]any{"kept_resources": left}
-		p.Report.Stream.Typed(text, "test_cleanup", more)
+		p.kept(r, c, fmt.Sprintf("%s kept the following resources after executing %s. Their state is in the %q backend of the test, with which the next test begins:", p.Report.Names.Product(), where, c.Backend.Type), lines, left)
 		return
 	}
 	text := fmt.Sprintf("%s left the following resources in state after executing %s. Their state is in the %q backend of the test:", p.Report.Names.Product(), where, c.Backend.Type)

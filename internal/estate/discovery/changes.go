@@ -236,7 +236,7 @@ func (m *matching) changed(c *git.Changes, u *Unit) bool {
 	if m.touched(c)[u.Dir] {
 		return true
 	}
-	if slices.ContainsFunc(m.files(u), func(p string) bool { return c.Files[p] }) {
+	if slices.ContainsFunc(m.files(m.of[u]), func(p string) bool { return c.Files[p] }) {
 		return true
 	}
 	return slices.ContainsFunc(m.f.modules.dirs(m.ctx, u), func(dir string) bool { return c.Dirs[dir] })

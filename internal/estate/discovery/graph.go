@@ -155,6 +155,11 @@ func (f *finder) link(t *demand.Task, u *Unit) (ds diag.List) {
 		if rel, err := filepath.Rel(u.tree, edge.ID); to == nil && u.Removed && err == nil && filepath.IsLocal(rel) {
 			to = f.byID[filepath.Join(git.Root(f.s.Root), rel)] // a unit that was not removed
 		}
+		if to == nil {
+			if to = f.behindLink(edge.ID); to == u {
+				continue
+			}
+		}
 		if r := f.removed[edge.ID]; to == nil && r != nil && !u.Removed {
 			ds = append(ds, diag.Errorf(diag.CodeUnitDependencyNotFound, edge.At, "Dependency not found", "The unit %s, which %s depends on, was deleted, and would be destroyed. Remove the dependency, or keep the unit.", r.Name, u.Called())...)
 		}
@@ -190,6 +195,31 @@ func (f *finder) link(t *demand.Task, u *Unit) (ds diag.List) {
 	slices.SortFunc(u.Needs, ByName)
 	u.Invalid = append(u.Invalid, ds...)
 	return ds
+}
+
+// behindLink returns the unit of a directory that is reached through a symbolic link, or nil. The
+// path of the link is then another ID of the unit.
+func (f *finder) behindLink(dir string) *Unit {
+	u := f.byID[f.Resolve(dir)]
+	if u != nil {
+		f.byID[dir] = u
+	}
+	return u
+}
+
+// Resolve returns the path of a directory without symbolic links. Links in the path of the root
+// remain. It returns dir if there is no such directory.
+func (f *Found) Resolve(dir string) string {
+	real, err := f.s.Files.EvalSymlinks(dir)
+	if err != nil || real == dir {
+		return dir
+	}
+	if root, err := f.s.Files.EvalSymlinks(f.s.Root); err == nil && root != f.s.Root {
+		if rel, err := filepath.Rel(root, real); err == nil && filepath.IsLocal(rel) {
+			return filepath.Join(f.s.Root, rel)
+		}
+	}
+	return real
 }
 
 // cycles returns an error for each cycle of units, which lists the units.

@@ -100,7 +100,9 @@ func (f *Found) NeedNames(u *Unit) []string {
 				add(f.Name(dir))
 			}
 		}
-		if len(dirs) == 0 {
+		if to := f.byID[edge.ID]; to != nil { // the path of the edge may be a symbolic link
+			add(to.Name)
+		} else if len(dirs) == 0 {
 			add(f.Name(edge.ID))
 		}
 	}

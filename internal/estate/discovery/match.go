@@ -34,7 +34,7 @@ type matching struct {
 	all    []*item // items below the root
 	of     map[*Unit]*item
 	near   map[*git.Changes]map[string]bool
-	readBy map[*Unit][]string
+	readBy map[*item][]string
 }
 
 // chosen returns the units and stacks that match the queries.
@@ -214,7 +214,7 @@ func (m *matching) byAttribute(name, value string) func(*item) bool {
 		}
 		match := glob.Compile(filepath.ToSlash(filepath.Clean(value)))
 		return func(it *item) bool {
-			return it.unit != nil && slices.ContainsFunc(m.files(it.unit), func(p string) bool { return match(filepath.ToSlash(p)) })
+			return slices.ContainsFunc(m.files(it), func(p string) bool { return match(filepath.ToSlash(p)) })
 		}
 	}
 	return m.ByName(value)
@@ -232,19 +232,24 @@ func (m *matching) source(u *Unit, match func(string) bool) bool {
 	return value.IsText(v) && match(v.AsString())
 }
 
-// files returns the files that a unit reads. It caches the result.
-func (m *matching) files(u *Unit) []string {
-	if out, ok := m.readBy[u]; ok {
+// files returns the files that a unit or a stack file reads. It caches the result.
+func (m *matching) files(it *item) []string {
+	out, ok := m.readBy[it]
+	if ok {
 		return out
 	}
-	out := m.f.Reading(m.f.loader.Task(m.ctx), u)
-	m.readBy[u] = out
+	if t := m.f.loader.Task(m.ctx); it.unit != nil {
+		out = m.f.Reading(t, it.unit)
+	} else {
+		out = m.f.ReadingStack(t, it.name)
+	}
+	m.readBy[it] = out
 	return out
 }
 
 // choose removes the units and stacks that do not match the filters.
 func (f *finder) choose(ctx context.Context, queries []filter.Query) {
-	m := &matching{f: f, ctx: ctx, of: map[*Unit]*item{}, readBy: map[*Unit][]string{}}
+	m := &matching{f: f, ctx: ctx, of: map[*Unit]*item{}, readBy: map[*item][]string{}}
 	for _, u := range f.Units {
 		it := &item{u.Name, u}
 		m.of[u] = it
@@ -271,7 +276,7 @@ func (f *Found) Match(ctx context.Context, loader, static *unit.Loader, dir stri
 	s.Root = dir
 	in := &finder{Found: &Found{s: &s, Units: f.Units}, loader: loader, static: static}
 	in.modules.maker, in.modules.static = f.modules.maker, f.modules.static
-	m := &matching{f: in, ctx: ctx, of: map[*Unit]*item{}, readBy: map[*Unit][]string{}}
+	m := &matching{f: in, ctx: ctx, of: map[*Unit]*item{}, readBy: map[*item][]string{}}
 	for _, u := range f.Units {
 		it := &item{in.Name(u.ID), u}
 		m.of[u] = it

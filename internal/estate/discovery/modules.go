@@ -133,3 +133,14 @@ func (f *Found) Reading(t *demand.Task, u *Unit) []string {
 	slices.Sort(out)
 	return slices.Compact(out)
 }
+
+// ReadingStack returns the files that a stack file reads, except itself. name is that of the stack's
+// directory. Files whose paths cannot be computed are missing.
+func (f *Found) ReadingStack(t *demand.Task, name string) []string {
+	st, _ := f.modules.static.Stack(t, filepath.Join(f.s.Root, filepath.FromSlash(name)))
+	if st == nil {
+		return nil
+	}
+	out, _ := st.Files(t)
+	return out
+}

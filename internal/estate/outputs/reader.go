@@ -53,10 +53,13 @@ func (r *Reader) get(t *demand.Task, target string, at source.Range) (cty.Value,
 	if r.Off {
 		return cty.DynamicVal, false, nil
 	}
+	u := r.Found.ByID(target)
+	if u != nil {
+		target = u.ID // the target may be the path of a symbolic link
+	}
 	if v, ok := r.Computed.Get(target); ok {
 		return some(v)
 	}
-	u := r.Found.ByID(target)
 	if u == nil && stacks.Is(r.Loader(), target) {
 		return r.stack(t, target, at)
 	}
@@ -86,7 +89,7 @@ func some(v cty.Value) (cty.Value, bool, diag.List) {
 
 // Outside reads a unit that is not part of the estate.
 func (r *Reader) Outside(t *demand.Task, target string, at source.Range) (*discovery.Unit, diag.List) {
-	path, module := target, ""
+	path, module := r.Found.Resolve(target), ""
 	for {
 		if r.Loader().Exists(path) {
 			break

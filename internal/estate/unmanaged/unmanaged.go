@@ -35,8 +35,20 @@ type Proposal struct {
 
 // An Index contains the managed objects in the states of all units. The zero value is empty.
 type Index struct {
-	kinds map[kindKey]*kind
-	units map[unitsKey]map[string]bool // the units that use a provider configuration
+	kinds   map[kindKey]*kind
+	units   map[unitsKey]map[string]bool // the units that use a provider configuration
+	imports map[importKey]*Import
+}
+
+// An Import is an import block of a unit whose object is not in the state yet.
+type Import struct {
+	Unit    string `json:"unit"`
+	Address string `json:"address"` // of the resource instance
+}
+
+type importKey struct {
+	kindKey
+	object string // a key of the identity, or the ID
 }
 
 type kindKey struct {
@@ -180,6 +192,40 @@ func (x *Index) Managed(o Object) bool {
 		id = identity["id"]
 	}
 	return id != nil && k.has([]string{"id"}, map[string]any{"id": id})
+}
+
+// AddImport adds an import block, which has an identity or an ID.
+func (x *Index) AddImport(im Import, typ string, p addr.Provider, id string, identity map[string]any) {
+	if x.imports == nil {
+		x.imports = map[importKey]*Import{}
+	}
+	object := id
+	if identity != nil {
+		object = keyOf(identity)
+	}
+	if key := (importKey{kindKey{typ, p}, object}); x.imports[key] == nil {
+		x.imports[key] = &im
+	}
+}
+
+// Importing returns the import block that imports an object, or nil. An ID is compared with the
+// attribute id, and with the identity if it has one part.
+func (x *Index) Importing(o Object) *Import {
+	identity := known(o.Identity)
+	objects := []any{keyOf(identity), o.Attrs["id"]}
+	if len(identity) == 1 {
+		for _, v := range identity {
+			objects = append(objects, v)
+		}
+	}
+	for _, v := range objects {
+		if text, ok := v.(string); ok {
+			if im := x.imports[importKey{kindKey{o.Type, o.Provider}, text}]; im != nil {
+				return im
+			}
+		}
+	}
+	return nil
 }
 
 // has reports whether an object without an identity has the given attributes.

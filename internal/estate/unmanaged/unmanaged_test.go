@@ -110,3 +110,34 @@ func BenchmarkUnmanaged(b *testing.B) {
 		})
 	}
 }
+
+// An import block names its object by the identity, or by an ID, which is the attribute id or the
+// only part of the identity.
+func TestImporting(t *testing.T) {
+	var x Index
+	if x.Importing(object("a", "", nil)) != nil {
+		t.Error("an empty index imports")
+	}
+	x.AddImport(Import{"web", "test_object.a"}, "test_object", test, "", map[string]any{"id": "a", "region": nil})
+	x.AddImport(Import{"db", "test_object.b"}, "test_object", test, "b", nil)
+	x.AddImport(Import{"later", "test_object.b2"}, "test_object", test, "b", nil)
+	for _, c := range []struct {
+		o    Object
+		want string
+	}{
+		{object("a", "", nil), "web test_object.a"},
+		{object("b", "", nil), "db test_object.b"},
+		{object("c", "", map[string]any{"id": "b"}), "db test_object.b"},
+		{object("c", "", nil), ""},
+		{Object{Type: "test_other", Provider: test, Identity: map[string]any{"id": "a"}}, ""},
+		{Object{Type: "test_object", Provider: test, Identity: map[string]any{"id": "a", "region": "b"}}, ""},
+	} {
+		got := ""
+		if im := x.Importing(c.o); im != nil {
+			got = im.Unit + " " + im.Address
+		}
+		if got != c.want {
+			t.Errorf("%v is imported by %q, want %q", c.o.Identity, got, c.want)
+		}
+	}
+}

@@ -72,3 +72,44 @@ func ProviderDigests(ctx context.Context, in Input) (map[addr.ProviderConfig]sta
 	}
 	return out, append(ds, p.messages(p.client.Close())...)
 }
+
+// A PendingImport is an object that the next apply imports because of an import block.
+type PendingImport struct {
+	Addr     addr.Instance
+	Provider addr.Provider
+	*plan.Import
+}
+
+// PendingImports returns the imports of the import blocks whose addresses are not in the state.
+// Imports of objects that are not known yet are left out, and so are invalid ones.
+func PendingImports(ctx context.Context, in Input) []PendingImport {
+	in.Mode, in.SkipRefresh = plan.Normal, true
+	p := newDriver(ctx, in)
+	p.prepare()
+	t := p.graph.Task(ctx)
+	var out []PendingImport
+	for _, it := range p.imports.Sorted() {
+		n := p.in.Eval.Tree.Node(it.Addr.Module)
+		if n == nil || p.prior.Instance(it.Addr) != nil {
+			continue
+		}
+		name := config.ImpliedProvider(it.Addr.Resource.Type)
+		if r := n.Config.Resources[it.Addr.Resource]; r != nil {
+			name = r.LocalProvider()
+		}
+		pending := PendingImport{Addr: it.Addr, Provider: n.Config.Source(name)}
+		ps, ds := p.client.Schema(pending.Provider)
+		if ds.HasErrors() {
+			continue
+		}
+		s := ps.Resource(addr.Managed, it.Addr.Resource.Type)
+		if s == nil {
+			continue
+		}
+		if pending.Import, ds = it.ID(t, s); !ds.HasErrors() {
+			out = append(out, pending)
+		}
+	}
+	p.client.Close()
+	return out
+}

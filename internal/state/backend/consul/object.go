@@ -264,7 +264,12 @@ func (o *object) payload(t *backend.Text, w io.Writer) error {
 		_, err := io.Copy(w, r)
 		return err
 	}
-	z := gzip.NewWriter(w)
+	// The best compression, since a value of Consul is small. Go 1.27 stores base64 text at the default
+	// level.
+	z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
 	if _, err := io.Copy(z, r); err != nil {
 		return err
 	}

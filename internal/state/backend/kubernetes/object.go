@@ -150,7 +150,11 @@ func (o *object) Limit(sealed bool) (int64, string) {
 func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lock string) (string, error) {
 	const summary = "Failed to write the state"
 	var buf bytes.Buffer
-	z := gzip.NewWriter(&buf)
+	// The best compression, since a Secret is small. Go 1.27 stores base64 text at the default level.
+	z, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
+	if err != nil {
+		return "", err
+	}
 	z.Write(data)
 	if err := z.Close(); err != nil {
 		return "", err
