@@ -24,11 +24,12 @@ import (
 
 // client drives a server over a pipe.
 type client struct {
-	t    testing.TB
-	dir  string
-	rpc  *jrpc2.Client
-	done chan bool // receives the result of Serve
-	stop func()    // disconnects, and waits for the server to end
+	server map[string]any // its capabilities
+	t      testing.TB
+	dir    string
+	rpc    *jrpc2.Client
+	done   chan bool // receives the result of Serve
+	stop   func()    // disconnects, and waits for the server to end
 
 	mu       sync.Mutex
 	pushed   map[string]protocol.PublishDiagnosticsParams // by name
@@ -111,7 +112,9 @@ func startServer(t testing.TB, dir string, capabilities, options map[string]any,
 		<-c.done
 	})
 	t.Cleanup(c.stop)
-	c.call("initialize", map[string]any{"rootUri": document.URI(dir), "capabilities": capabilities, "initializationOptions": options}, nil)
+	var r struct{ Capabilities map[string]any }
+	c.call("initialize", map[string]any{"rootUri": document.URI(dir), "capabilities": capabilities, "initializationOptions": options}, &r)
+	c.server = r.Capabilities
 	c.notify("initialized", map[string]any{})
 	return c
 }

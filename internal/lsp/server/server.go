@@ -83,8 +83,6 @@ type Server struct {
 	granted   grant
 	asked     map[string]bool // directories that the user trusts until the connection ends
 	answered  map[string]bool // the trust in each root that the client sent with its configuration
-	requested int             // the number of requests for the configuration
-	applied   int             // the number of the last one whose answer counts
 	commands  map[string]bool // roots in which commands that the user starts may run programs
 }
 

@@ -658,9 +658,7 @@ func TestRegisteredFormatting(t *testing.T) {
 			t.Fatalf("%s is not registered", want)
 		}
 	}
-	var r struct{ Capabilities map[string]any }
-	c.call("initialize", map[string]any{"rootUri": c.uri(""), "capabilities": map[string]any{"textDocument": map[string]any{"formatting": dynamic, "rangeFormatting": dynamic}}}, &r)
-	if r.Capabilities["documentFormattingProvider"] != false || r.Capabilities["documentRangeFormattingProvider"] != false {
-		t.Errorf("the capabilities are %v", r.Capabilities)
+	if c.server["documentFormattingProvider"] != false || c.server["documentRangeFormattingProvider"] != false {
+		t.Errorf("the capabilities are %v", c.server)
 	}
 }

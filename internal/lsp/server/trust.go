@@ -202,9 +202,7 @@ func (s *Server) configure() {
 			}
 		}
 		s.mu.Lock()
-		if number == s.applied {
-			s.answered, s.commands = answered, commands
-		}
+		s.answered, s.commands = answered, commands
 		s.mu.Unlock()
 		s.applyTrust()
 	}()
