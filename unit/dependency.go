@@ -360,8 +360,7 @@ func (l *Loader) outputsOf(t *demand.Task, target DependencyID, at source.Range)
 	k := l.outputs[string(target)]
 	if k == nil {
 		k = &outputCell{target: target, at: at}
-		cycle := diag.Errorf(diag.CodeUnitDependencyCycle, &at, "Circular dependency", "The outputs of %s are needed to compute the outputs of %s.", target, target)
-		k.Init(k, &outputResult{v: cty.DynamicVal, ds: cycle}, func(t *demand.Task) (*outputResult, diag.List) {
+		k.Init(k, outputCycle, func(t *demand.Task) (*outputResult, diag.List) {
 			v, has, ds := l.env.Outputs(t, string(target), at)
 			if ds.HasErrors() {
 				demand.Passing(t) // the store may succeed at the next attempt
@@ -375,5 +374,11 @@ func (l *Loader) outputsOf(t *demand.Task, target DependencyID, at source.Range)
 	}
 	l.mu.Unlock()
 	r, _ := k.Get(t, &at)
+	if r == outputCycle {
+		return r.v, false, diag.Errorf(diag.CodeUnitDependencyCycle, &k.at, "Circular dependency", "The outputs of %s are needed to compute the outputs of %s.", target, target)
+	}
 	return r.v, r.has, r.ds
 }
+
+// outputCycle is the result for outputs that are needed to compute themselves.
+var outputCycle = &outputResult{v: cty.DynamicVal}

@@ -214,7 +214,7 @@ const packageOrder = `
 	NONE < internal/estate/glob;
 	internal/base/parallel < internal/estate/schedule < internal/estate/schedule/scheduletest;
 	internal/estate/glob, diag < internal/estate/discovery/filter;
-	internal/base/filelock, internal/base/sys < internal/estate/discovery/git;
+	internal/base/filelock, internal/base/parallel, internal/base/sys < internal/estate/discovery/git;
 	unit < internal/estate/retry;
 	internal/workdir < internal/workdir/flag;
 	unit, internal/workdir/flag < internal/estate/arguments;

@@ -43,6 +43,8 @@ func Estates(ctx context.Context, base, head Revision) ([]*Unit, diag.List) {
 		return nil, nil
 	}
 	c.before, c.after = base.Estate.Outlines(base.OutlineOptions), head.Estate.Outlines(head.OutlineOptions)
+	base.Estate.ForgetFiles() // the parsed files of a large estate are most of its memory
+	head.Estate.ForgetFiles()
 	results := parallel.Map(len(pairs), 0, func(i int) result { return c.result(pairs[i]) })
 	var out []*Unit
 	var ds diag.List

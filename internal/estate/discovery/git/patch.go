@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 )
@@ -31,13 +32,28 @@ func (r Repo) PatchOf(ctx context.Context, top, commit string, sparse bool) (*re
 	r.Dir = top
 	r.Environ = append(r.Environ[:len(r.Environ):len(r.Environ)], "GIT_OPTIONAL_LOCKS=0") // so that the index is not written
 	d := &difference{Patch: readfile.NewPatch(top), repo: r, top: top, sparse: sparse, left: map[string]int{}, read: map[string]*contents{}}
-	if err := d.untracked(ctx); err != nil {
-		return nil, err
+	questions := [...][]string{
+		{"ls-files", "--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z"},
+		{"ls-files", "--modified", "-z"},
+		{"ls-files", "--stage", "-v", "-z"},
+		{"diff", "--raw", "-z", "--no-renames", "--no-abbrev", "--no-ext-diff", "--ignore-submodules=dirty", commit, "--"},
 	}
-	if err := d.tracked(ctx); err != nil {
-		return nil, err
+	type answer struct {
+		words []string
+		err   error
 	}
-	if err := d.changed(ctx, commit); err != nil {
+	answers := parallel.Map(len(questions), len(questions), func(i int) answer {
+		out, err := r.Run(ctx, questions[i]...)
+		return answer{words(out), err}
+	})
+	for _, a := range answers {
+		if a.err != nil {
+			return nil, a.err
+		}
+	}
+	d.untracked(answers[0].words, answers[1].words)
+	d.tracked(answers[2].words)
+	if err := d.changed(ctx, answers[3].words, commit); err != nil {
 		return nil, err
 	}
 	d.emptyDirs()
@@ -82,36 +98,27 @@ func words(out string) []string {
 	return strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
 }
 
-// untracked hides the files that git neither tracks nor ignores.
-func (d *difference) untracked(ctx context.Context) error {
-	out, err := d.repo.Run(ctx, "ls-files", "--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z")
-	for _, name := range words(out) {
-		name = strings.TrimSuffix(name, "/")
+// untracked hides the files that git neither tracks nor ignores. Git does not list the files of a directory
+// that is in the place of a tracked file; such files are among the modified ones.
+func (d *difference) untracked(others, modified []string) {
+	hide := func(name string) {
 		d.Hide(d.path(name))
 		d.gone = append(d.gone, name)
 	}
-	if err != nil {
-		return err
+	for _, name := range others {
+		hide(strings.TrimSuffix(name, "/"))
 	}
-	// git does not list the files of a directory that is in the place of a tracked file.
-	out, err = d.repo.Run(ctx, "ls-files", "--modified", "-z")
-	for _, name := range words(out) {
+	for _, name := range modified {
 		if info, err := os.Lstat(d.path(name)); err == nil && info.IsDir() {
-			d.Hide(d.path(name))
-			d.gone = append(d.gone, name)
+			hide(name)
 		}
 	}
-	return err
 }
 
 // tracked reads the list of the tracked files.
-func (d *difference) tracked(ctx context.Context) error {
-	out, err := d.repo.Run(ctx, "ls-files", "--stage", "-v", "-z")
-	if err != nil {
-		return err
-	}
+func (d *difference) tracked(entries []string) {
 	last := ""
-	for _, entry := range words(out) {
+	for _, entry := range entries {
 		// The form is "TAG MODE ID STAGE\tNAME". H is the tag of files that are neither ignored by
 		// "git diff" nor missing from a sparse checkout.
 		what, name, _ := strings.Cut(entry, "\t")
@@ -139,7 +146,6 @@ func (d *difference) tracked(ctx context.Context) error {
 			d.links = append(d.links, name)
 		}
 	}
-	return nil
 }
 
 // Modes of objects.
@@ -149,13 +155,10 @@ const (
 	noMode        = "000000"
 )
 
-// changed adds the differences between the commit and the working tree.
-func (d *difference) changed(ctx context.Context, commit string) error {
-	out, err := d.repo.Run(ctx, "diff", "--raw", "-z", "--no-renames", "--no-abbrev", "--no-ext-diff", "--ignore-submodules=dirty", commit, "--")
-	if err != nil {
-		return err
-	}
-	all, changed := words(out), map[string]bool{}
+// changed adds the differences between the commit and the working tree, which all contains in the form of
+// "git diff".
+func (d *difference) changed(ctx context.Context, all []string, commit string) error {
+	changed := map[string]bool{}
 	var links [][2]string // names and objects
 	add := func(mode, id, name string) {
 		switch mode {
