@@ -145,6 +145,13 @@ func (l *Loader) forget(leaves ...*evaluation) {
 	}
 }
 
+// ForgetOutputs discards the outputs of a target; see Env.Outputs. They are fetched again on demand.
+func (l *Loader) ForgetOutputs(target string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.outputs, target)
+}
+
 // Task starts a task of evaluation, for one goroutine. A task must not be used with a
 // loader other than l and those from its WithOutputs.
 func (l *Loader) Task(ctx context.Context) *demand.Task { return l.graph.Task(ctx) }

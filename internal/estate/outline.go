@@ -227,6 +227,15 @@ func (o *UnitOutline) free() {
 	o.Outlined, o.engine, o.again, o.Show, o.Own, o.given, o.traced = nil, nil, nil, nil, nil, nil, nil
 }
 
+// Forget discards the outline of a unit, with its outputs. Both are computed again on demand.
+func (x *Outlines) Forget(u *discovery.Unit) {
+	x.units.Forget(u.ID)
+	x.modules.Forget(u.ID)
+	x.whole.Forget(u.ID)
+	x.schemas.Forget(u.ID)
+	x.loader.ForgetOutputs(u.ID)
+}
+
 // collect adds the objects of the module. It reports whether there are some.
 func (o *UnitOutline) collect() bool {
 	o.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/explanation"
@@ -28,6 +29,11 @@ func Estates(ctx context.Context, base, head Revision) ([]*Unit, diag.List) {
 	pairs := pair(base, head)
 	for _, p := range pairs {
 		c.of[p.base], c.of[p.head] = p, p
+		for _, u := range []*discovery.Unit{p.base, p.head} {
+			if u != nil {
+				p.readers.Add(int32(len(u.NeededBy)))
+			}
+		}
 	}
 	base.Equal = c.twin
 	base.Twin = func(u *discovery.Unit) (*estate.Outlines, *discovery.Unit) {
@@ -96,6 +102,7 @@ func (c *estates) result(p *unitPair) result {
 				c.result(q)
 			}
 		}
+		defer c.done(p)
 		return c.compare(p), true
 	})
 	if err != nil || c.ctx.Err() != nil {
@@ -210,7 +217,36 @@ func (c *estates) output(at explanation.UnitOutput) *Cause {
 }
 
 // A unitPair is a unit in both revisions. One of them is nil if the unit was added or removed.
-type unitPair struct{ base, head *discovery.Unit }
+type unitPair struct {
+	base, head *discovery.Unit
+	readers    atomic.Int32 // the number of units, in both revisions, that depend on it and are not compared yet
+}
+
+// done frees what no other unit reads any more: the outlines of a pair that was compared, if no unit depends on
+// it, and those of the units on which it depended alone.
+func (c *estates) done(p *unitPair) {
+	release := func(q *unitPair) {
+		if q.base != nil {
+			c.before.Forget(q.base)
+		}
+		if q.head != nil {
+			c.after.Forget(q.head)
+		}
+	}
+	for _, u := range []*discovery.Unit{p.base, p.head} {
+		if u == nil {
+			continue
+		}
+		for _, n := range u.Needs {
+			if q := c.of[n]; q != nil && q.readers.Add(-1) == 0 {
+				release(q)
+			}
+		}
+	}
+	if p.readers.Load() == 0 {
+		release(p)
+	}
+}
 
 // pair returns the units of both revisions, sorted by name. A removed unit and an added one whose
 // files have the same text are one unit that was moved.
