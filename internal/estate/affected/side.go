@@ -420,27 +420,33 @@ func (c *comparer) within(d outline.Difference, p outline.PartDifference, old, n
 	around := &outline.Part{Path: p.Path[:i]}
 	before, after := c.base.explain(d.Old, around), c.head.explain(d.New, around)
 	from := c.parting(before, after, 0)
+	if isSet(before) && isSet(after) {
+		side, whole, part := c.head, after, now
+		if now == nil {
+			side, whole, part = c.base, before, old
+		}
+		switch at, inside := side.itemOf(whole, part); {
+		case inside && from != nil && from.Before != "" && from.After != "" && from.Before != from.After:
+			return from // the line of the whole has lost or got the part
+		case inside || at.SourceLine == nil:
+		case now == nil:
+			return &Cause{File: at.File, Line: at.Line, Before: at.text, Removed: true}
+		default:
+			return &Cause{File: at.File, Line: at.Line, After: at.text}
+		}
+	}
 	if from == nil {
 		return nil
 	}
-	if now != nil {
-		if step, ok := beyond(c.head.places(after), c.head.places(now)); ok {
-			return &Cause{File: step.File, Line: step.Line, After: step.text}
-		}
-	} else if step, ok := beyond(c.base.places(before), c.base.places(old)); ok {
-		return &Cause{File: step.File, Line: step.Line, Before: step.text, Removed: true}
-	}
 	switch {
-	case from.Before != "" && from.After != "": // the line has lost or got a part
-		return from
 	case now != nil && !from.Removed:
 		for _, step := range c.head.places(now) {
 			if step.File == from.File && step.Line >= from.Line {
 				return &Cause{File: step.File, Line: step.Line, After: step.text}
 			}
 		}
-	case now == nil:
-		var out *Cause // the line that is nearest to it, since the lines of the two revisions have other numbers
+	case now == nil: // the line that is nearest to it, since the lines of the two revisions have other numbers
+		var out *Cause
 		far := 0
 		for _, step := range c.base.places(old) {
 			if n := max(step.Line-from.Line, from.Line-step.Line); c.sameFile(step.File, from.File) && (out == nil || n < far) {
@@ -452,20 +458,42 @@ func (c *comparer) within(d outline.Difference, p outline.PartDifference, old, n
 	return nil
 }
 
-// beyond returns the first place of the explanation of a part that the explanation of the whole object
-// or list does not have, on another line than the last place of that. ok is false if the explanations
-// do not begin with the same places.
-func beyond(whole, part []place) (p place, ok bool) {
-	n := len(whole)
-	if n == 0 || len(part) <= n {
-		return p, false
+// isSet reports whether an explanation is that of an argument that is set.
+func isSet(x *explanation.Explanation) bool {
+	if x == nil || len(x.Steps) == 0 {
+		return false
 	}
-	for i := range whole {
-		if whole[i].File != part[i].File || whole[i].Line != part[i].Line {
-			return p, false
+	switch x.Steps[0].Kind {
+	case explanation.NotSet, explanation.Provider, explanation.Unknown, explanation.Failed:
+		return false
+	}
+	return true
+}
+
+// itemOf returns the place of the item of an object or list that sets a part of it. It has no line if the
+// explanation of the part does not continue that of the whole with an item. inside is true if the item is on a
+// line of the explanation of the whole.
+func (s *Side) itemOf(whole, part *explanation.Explanation) (at place, inside bool) {
+	n := 0
+	same := func(a, b *explanation.SourceLine) bool {
+		return a == nil && b == nil || a != nil && b != nil && a.File == b.File && a.Line == b.Line
+	}
+	for n < len(whole.Steps) && n < len(part.Steps) && whole.Steps[n].Kind == part.Steps[n].Kind && same(whole.Steps[n].At, part.Steps[n].At) {
+		n++
+	}
+	if n == len(part.Steps) {
+		return at, n == len(whole.Steps)
+	}
+	step := part.Steps[n]
+	if n == 0 || step.Kind != explanation.Item || step.At == nil {
+		return at, false
+	}
+	for _, p := range s.places(part) {
+		if p.SourceLine == step.At {
+			at = p
 		}
 	}
-	return part[n], part[n].Line != whole[n-1].Line
+	return at, slices.ContainsFunc(whole.Steps, func(x *explanation.Step) bool { return same(x.At, step.At) })
 }
 
 // parting returns the first step in which two explanations differ, or nil if there is none.
