@@ -404,15 +404,17 @@ func tunnelled(t *testing.T, address string, hosts ...string) []storeFault {
 		t.Cleanup(s.Close)
 		return s.URL
 	}
-	gone := httptest.NewServer(nil)
-	gone.Close()
 	return []storeFault{
 		{name: "unknown authority", argument: address, answer: "certificate signed by unknown authority", env: []string{"HTTPS_PROXY=" + stranger.Proxy}},
 		{name: "proxy wants a password", argument: address, answer: "407 Proxy Authentication Required", env: []string{"HTTPS_PROXY=" + refuse(http.StatusProxyAuthRequired)}},
 		{name: "proxy refuses", argument: address, answer: "403 Forbidden", env: []string{"HTTPS_PROXY=" + refuse(http.StatusForbidden)}},
-		slow(storeFault{name: "no proxy there", argument: address, answer: "the proxy cannot be reached, connection refused", env: []string{"HTTPS_PROXY=" + gone.URL}}),
+		slow(storeFault{name: "no proxy there", argument: address, answer: "the proxy cannot be reached, connection refused", env: []string{"HTTPS_PROXY=http://" + nobody}}),
 	}
 }
+
+// nobody is an address on which no server listens. The port of a server that was closed could belong to
+// another test by now.
+const nobody = "127.0.0.1:1"
 
 func faultyAzure(t *testing.T) faultyStore {
 	s := servers.NewBlobs("states")
@@ -526,8 +528,6 @@ func faultyPg(t *testing.T) faultyStore {
 	silent.set("silent")
 	web := newLine(t, false, nil)
 	web.set("web")
-	gone := httptest.NewServer(nil)
-	gone.Close()
 	env := func(a string) []string { return []string{"PG_CONN_STR=" + a} }
 	return faultyStore{
 		kind: "pg", env: env(address), config: inBlock("schema_name", `"states"`),
@@ -536,7 +536,7 @@ func faultyPg(t *testing.T) faultyStore {
 			{name: "no user", answer: "password authentication failed", env: env(at("nobody", "wrong", "postgres", ""))},
 			{name: "no database", answer: `database "nosuch" does not exist`, env: env(at("postgres", "secret", "nosuch", ""))},
 			{name: "no TLS", answer: "TLS", env: env(strings.Replace(address, "sslmode=disable", "sslmode=require", 1))},
-			{name: "connection refused", answer: "refused", env: env(host.ReplaceAllString(address, strings.TrimPrefix(gone.URL, "http://")))},
+			{name: "connection refused", answer: "refused", env: env(host.ReplaceAllString(address, nobody))},
 			{name: "no answer", answer: "took too long", env: env(host.ReplaceAllString(address, silent.host) + "&connect_timeout=1")},
 			{name: "not PostgreSQL", answer: "does not speak the protocol", env: env(host.ReplaceAllString(address, web.host))},
 			{name: "lock held by nobody", argument: "*", answer: "lock", commands: []string{nobodysLock}},
