@@ -205,9 +205,8 @@ func (t *terraformParts) gate(languageVersion string) (fatal bool, ds diag.List)
 	return false, ds
 }
 
-// compare checks one constraint against versions, of which it must allow one. what begins the
-// description of the version that the module needs. hard means that a violation is an error. fatal
-// means that the constraint excludes the versions and is hard.
+// compare checks that a constraint allows one of the versions. what names these versions in the
+// messages. hard means that a violation is an error. fatal means that there is such an error.
 func (s *Setting) compare(what string, hard bool, versions ...*version.Version) (fatal bool, ds diag.List) {
 	at := s.Expr.Range()
 	text, ds := constString(s.Attribute)

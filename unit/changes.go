@@ -101,9 +101,8 @@ func (u *Unit) Tracked() (*Unit, *Tracking) {
 // Same reports whether everything that was computed so far is certainly the same in the other version.
 func (t *Tracking) Same() bool { return t.ok && !t.on.differs && !t.l.changes.unsure.Load() }
 
-// WithOtherOutputs returns the same loader with a function that reports whether the outputs of a target
-// differ in the other version. Without it, all outputs count as different.
-func (l *Loader) WithOtherOutputs(differ func(ctx context.Context, target string) bool) *Loader {
-	l.otherOutputs = differ
-	return l
+// CompareOutputs sets the function that reports whether the outputs of a target differ in the other version.
+// Without it, all outputs count as different. It must be called before the loader is used.
+func (l *Loader) CompareOutputs(differ func(ctx context.Context, target string) bool) {
+	l.outputsDiffer = differ
 }

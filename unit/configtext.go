@@ -2,10 +2,10 @@ package unit
 
 import (
 	"bytes"
-	"github.com/terrace-iac/terrace/internal/base/value"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 	"github.com/zclconf/go-cty/cty"
 )

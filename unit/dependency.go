@@ -317,7 +317,7 @@ func (n *outputsNode) fetch(c *evaluator) (v cty.Value, none bool) {
 		return cty.DynamicVal, false
 	}
 	v, has, ds := c.l.outputsOf(c.t, target, *at)
-	if c.l.changes != nil && (c.l.otherOutputs == nil || c.l.otherOutputs(c.t.Context(), string(target))) {
+	if c.l.changes != nil && (c.l.outputsDiffer == nil || c.l.outputsDiffer(c.t.Context(), string(target))) {
 		c.note()
 	}
 	c.add(ds)

@@ -32,10 +32,10 @@ type Loader struct {
 	mu      sync.Mutex
 	outputs map[string]*outputCell
 	full    map[*evaluation]map[*evaluation]*cells // values computed with the outputs of this loader, by the leaf and the file
-	// otherOutputs reports whether the outputs of a target differ in the other version of the files. nil
+	// outputsDiffer reports whether the outputs of a target differ in the other version of the files. nil
 	// means that they all do.
-	otherOutputs func(ctx context.Context, target string) bool
-	noMocks      bool // missing outputs are unknown, even if there are mock outputs
+	outputsDiffer func(ctx context.Context, target string) bool
+	noMocks       bool // missing outputs are unknown, even if there are mock outputs
 }
 
 // common contains the data that a loader shares with loaders from WithOutputs: everything except
@@ -53,7 +53,7 @@ type common struct {
 	messages   parallel.Cache[messageKey, *diag.Message]
 	pure       func() *hcl.EvalContext
 	changes    *changes
-	readUnit   func(path string) ([]byte, error) // reads a unit file
+	readUnit   func(path string) ([]byte, error) // reads a file that is parsed; unlike env.ReadFile, it leaves changes.unsure alone
 	set        source.Set
 	parsed     atomic.Int64
 	evaluated  atomic.Int64

@@ -2,10 +2,10 @@ package unit
 
 import (
 	"cmp"
-	"github.com/terrace-iac/terrace/internal/base/value"
 	"slices"
 
 	"github.com/terrace-iac/terrace/demand"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"

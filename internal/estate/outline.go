@@ -73,7 +73,7 @@ func (e *Estate) Outlines(o OutlineOptions) *Outlines {
 	x := &Outlines{e: e, o: o}
 	x.loader = e.loader.WithOutputs(x.outputs)
 	if o.Before != nil {
-		x.loader = x.loader.WithOtherOutputs(x.outputsDiffer)
+		x.loader.CompareOutputs(x.outputsDiffer)
 	}
 	return x
 }
@@ -531,7 +531,10 @@ type unitOutliner struct {
 	alone  bool
 	now    *traced // what is the same in the other revision; may be nil
 	traced *traced // of this unit
-	failed bool    // a block has errors, or its value depends on the text of files
+	// Of the block that is added: what differs in the other revision, and whether it has errors or its value
+	// depends on the text of files.
+	tracking *unit.Tracking
+	failed   bool
 }
 
 // # Blocks that are the same in both revisions
@@ -570,7 +573,7 @@ func (c *unitOutliner) block(name string, add func(in *unit.Unit)) {
 	}
 	in, tracking := c.in.Tracked()
 	from := len(c.out)
-	c.failed = false
+	c.tracking, c.failed = tracking, false
 	add(in)
 	c.traced.all[name] = tracedBlock{slices.Clone(c.out[from:]), tracking.Same() && !c.failed}
 }
@@ -739,7 +742,6 @@ func (c *unitOutliner) blocks() {
 // inputs adds the inputs. Those that are the same in the other revision are taken from there if the set
 // of inputs is the same, too.
 func (c *unitOutliner) inputs(in *unit.Unit) {
-	in, tracking := in.Tracked()
 	same := map[string][]outline.Part{}
 	var wanted func(name string) bool
 	if c.now != nil && c.now.inputs != nil {
@@ -766,10 +768,10 @@ func (c *unitOutliner) inputs(in *unit.Unit) {
 			}
 		}
 	})
-	if tracking.Same() && !c.failed {
+	if c.tracking.Same() && !c.failed {
 		c.traced.inputs = same
 	}
-	c.failed = c.failed || !all || !tracking.Same()
+	c.failed = c.failed || !all
 }
 
 // remoteState adds the parts of the remote_state block.

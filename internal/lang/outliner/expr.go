@@ -2,7 +2,6 @@ package outliner
 
 import (
 	"cmp"
-	"github.com/terrace-iac/terrace/internal/base/value"
 	"maps"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/explanation"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/lang/eval"
 	"github.com/terrace-iac/terrace/outline"

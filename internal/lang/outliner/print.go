@@ -15,8 +15,7 @@ import (
 )
 
 // digest computes a Print. Its parts are written with their lengths, so that no two sequences of
-// parts have the same bytes.
-// It must not be used after sum.
+// parts have the same bytes. It must not be used after sum, which returns it to digests.
 type digest struct{ b []byte }
 
 func newDigest(kind string) *digest {

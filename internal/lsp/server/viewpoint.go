@@ -125,7 +125,7 @@ func (s *Server) readersOf(ctx context.Context, path string) (out []reader) {
 			add(own)
 		}
 	}
-	parts := []string{path} // files that units read, of which the readers are not known yet
+	parts := []string{path} // files whose readers are not known yet
 	for i := 0; i < len(parts) && len(out) < maxViewpoints; i++ {
 		users, err := s.Session.Index.Users(ctx, parts[i])
 		if err != nil {
