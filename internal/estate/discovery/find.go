@@ -59,13 +59,16 @@ func (f *finder) load(ctx context.Context, paths []string, outside bool) diag.Li
 		units []*Unit
 		ds    diag.List
 	}
-	many := f.ahead && len(paths) > manyUnits
+	many := f.ahead > 0 && len(paths) > f.ahead
 	ctx, s := telemetry.Start(ctx, "discovery_phase_parse")
 	s.Count("candidates_in", len(paths))
 	defer s.End()
 	all := parallel.Map(len(paths), 0, func(i int) result {
 		if ctx.Err() != nil {
 			return result{}
+		}
+		if u := f.likeIn(paths[i]); u != nil {
+			return result{units: []*Unit{u}}
 		}
 		ctx, s := telemetry.Start(ctx, "parse_config_file")
 		s.Text("config_path", paths[i])
