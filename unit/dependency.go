@@ -193,7 +193,7 @@ func (n *depNode) Arg(c *evaluator, name string) cty.Value {
 // target returns the target of the dependency. ok is false after an error.
 func (n *depNode) target(c *evaluator) (t DependencyID, ok bool) {
 	if x, ok := n.raw.child(c, "config_path").(*exprNode); ok && x.x.Kind == syntax.Constant && syntax.IsString(x.x.ConstantValue) && x.x.ConstantValue.AsString() != "" {
-		return c.l.target(n.folder(), x.x.ConstantValue.AsString()), true // it needs no conversion
+		return c.target(n.folder(), x.x.ConstantValue.AsString()), true // it needs no conversion
 	}
 	v := n.Arg(c, "config_path")
 	if c.stuck() {
@@ -212,7 +212,7 @@ func (n *depNode) target(c *evaluator) (t DependencyID, ok bool) {
 		c.errorf(at, diag.CodeUnitUnknownDependency, "Invalid dependency path", "The \"config_path\" of the dependency %q is empty. It must be the path of the directory of another unit.", n.label)
 		return "", false
 	}
-	return c.l.target(n.folder(), v.AsString()), true
+	return c.target(n.folder(), v.AsString()), true
 }
 
 // folder returns the directory to which a relative config_path is relative.
@@ -221,6 +221,25 @@ func (n *depNode) folder() string {
 		return e.dir
 	}
 	return n.scope.dir
+}
+
+// target is Loader.target, which is asked once for each path in the directory of the leaf.
+func (c *evaluator) target(dir, path string) DependencyID {
+	if c.leaf == nil || c.leaf.dir != dir {
+		return c.l.target(dir, path)
+	}
+	k := &c.leaf.cache
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	id, ok := k.targets[path]
+	if !ok {
+		id = c.l.target(dir, path)
+		if k.targets == nil {
+			k.targets = map[string]DependencyID{}
+		}
+		k.targets[path] = id
+	}
+	return id
 }
 
 // target returns the ID of the unit at a path.

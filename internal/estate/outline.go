@@ -586,6 +586,12 @@ func outputsOf(o *engine.Outlined, u *discovery.Unit, root *config.Module) cty.V
 
 // hidden replaces the mark of sensitive values by the one for values of other units.
 func hidden(v cty.Value, sensitive bool) cty.Value {
+	if !value.AnyMark(v, func(m any) bool { _, ok := m.(outliner.Identity); return !ok }) {
+		if sensitive {
+			return v.Mark(value.Hidden)
+		}
+		return v
+	}
 	bare, paths := v.UnmarkDeepWithPaths()
 	for i := range paths {
 		kept := cty.ValueMarks{}
