@@ -98,32 +98,6 @@ func (u *Unit) Tracked() (*Unit, *Tracking) {
 	return &n, t
 }
 
-// Like returns a unit of another loader, whose files are another version of those of l, if its own file has
-// the same text in both. Otherwise, it returns nil. Both need the same directory.
-func (l *Loader) Like(u *Unit) *Unit {
-	if u.mod != nil || u.l.changes == nil {
-		return nil
-	}
-	if _, differs := u.l.changes.old(u.Path); differs {
-		return nil
-	}
-	u.e.cache.mu.Lock()
-	f, src := u.e.kept.now.Load(), u.e.kept.src
-	u.e.cache.mu.Unlock()
-	if src == nil && f != nil {
-		src = f.Src
-	}
-	if src == nil {
-		return nil
-	}
-	e := &evaluation{l: l, kept: keptFile{src: src}, role: leafRole, dir: u.e.dir, id: u.ID}
-	e.kept.now.Store(f)
-	e.leaf, e.vals = e, sync.OnceValue(func() *evaluation { return l.valuesOf(e) })
-	l.evaluated.Add(1)
-	l.set.Add(src)
-	return &Unit{ID: u.ID, Dir: u.Dir, Path: u.Path, l: l, e: e, within: e}
-}
-
 // Same reports whether everything that was computed so far is certainly the same in the other version.
 func (t *Tracking) Same() bool { return t.ok && !t.on.differs && !t.l.changes.unsure.Load() }
 

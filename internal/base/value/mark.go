@@ -152,11 +152,12 @@ func Deprecations(v cty.Value) []Deprecation {
 
 // WithoutDeprecations returns v without any deprecation mark.
 func WithoutDeprecations(v cty.Value) cty.Value {
-	if !Marked(v) {
+	is := func(mark any) bool { _, ok := mark.(Deprecation); return ok }
+	if !AnyMark(v, is) {
 		return v
 	}
 	bare, err := v.WrangleMarksDeep(func(have any, _ cty.Path) (ctymarks.WrangleAction, error) {
-		if _, is := have.(Deprecation); is {
+		if is(have) {
 			return ctymarks.WrangleDrop, nil
 		}
 		return nil, nil

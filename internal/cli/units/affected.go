@@ -126,27 +126,15 @@ func compare(ctx context.Context, c *command.Call, o estate.Options, both ...com
 		o.Host.Plugins = o.Host.Plugins.In(&d)
 	}
 	c.Report.Units = true
-	found := make([]diag.List, len(both))
-	read := func(i int, like *estate.Estate) {
+	found := parallel.Map(len(both), len(both), func(i int) diag.List { // at once, so that they share parsed files
 		eo := o
 		eo.Discovery.Root, eo.Discovery.Overlay = both[i].dir, both[i].overlay
 		eo.Discovery.Whole, eo.Discovery.Compared, eo.Checking = true, true, true
-		if like != nil {
-			eo.Discovery.Like = like.Found
-		}
 		eo.Host, eo.Changed = both[i].host(o.Host), both[i].changed
-		both[i].r.Estate, found[i] = open(ctx, c, eo)
-	}
-	if both[1].changed != nil && both[1].r.UnitFilesOnly {
-		read(1, nil)
-		if like := both[1].r.Estate; both[1].overlay.Generated() {
-			read(0, nil)
-		} else {
-			read(0, like)
-		}
-	} else {
-		parallel.Each(len(both), len(both), func(i int) { read(i, nil) }) // at once, so that they share parsed files
-	}
+		e, ds := open(ctx, c, eo)
+		both[i].r.Estate = e
+		return ds
+	})
 	for i, side := range both {
 		e := side.r.Estate
 		defer e.Close(ctx)

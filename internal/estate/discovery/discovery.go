@@ -74,10 +74,6 @@ type Settings struct {
 	// Compared means that the units are compared with those of another revision. What connects them is
 	// computed when they are read, and the parsed files of a large estate are not kept.
 	Compared bool
-	// Like contains the units of the other revision, if Options.Changed of package estate describes how
-	// the files of this one differ from them, and if the revisions differ in the contents of unit files
-	// only. What is certainly the same is taken over from there. It may be nil.
-	Like *Found
 	// Files reads files for the whole process. nil means that each file is read anew.
 	Files *readfile.Kept
 }
@@ -192,7 +188,6 @@ type finder struct {
 	// ahead is the number of units above which all data in early is computed when units are read, and
 	// everything else is discarded. 0 means that it is not.
 	ahead int
-	like  map[string]*Unit // the units of Settings.Like whose early is the same here, by the path of the file
 }
 
 // Find finds, reads and sorts the units below the root. If it returns errors, f contains the
@@ -258,7 +253,6 @@ func (f *finder) find(ctx context.Context, queries []filter.Query) (ds diag.List
 			f.ahead = manyFiles
 		}
 	}
-	f.like = f.s.Like.same()
 	if ds = append(ds, f.load(ctx, found.units, false)...); ds.HasErrors() && !f.s.Whole {
 		return ds
 	}

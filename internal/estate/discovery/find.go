@@ -67,9 +67,6 @@ func (f *finder) load(ctx context.Context, paths []string, outside bool) diag.Li
 		if ctx.Err() != nil {
 			return result{}
 		}
-		if u := f.likeIn(paths[i]); u != nil {
-			return result{units: []*Unit{u}}
-		}
 		ctx, s := telemetry.Start(ctx, "parse_config_file")
 		s.Text("config_path", paths[i])
 		units, ds := f.loader.Load(f.loader.Task(ctx), paths[i])

@@ -58,10 +58,10 @@ func (f *finder) edges(ctx context.Context, units []*Unit) diag.List {
 		}
 		e := u.early
 		if e == nil {
-			if e = f.ask(ctx, u); len(units) > manyUnits || f.s.Compared {
-				f.judgeEarly(ctx, u, e)
-			}
+			e = f.ask(ctx, u)
 			if len(units) > manyUnits {
+				v := f.judge(ctx, u)
+				u.judged = &v
 				u.Forget()
 			}
 		}
@@ -90,75 +90,27 @@ type early struct {
 	wrong    diag.List // errors in the dependencies
 	warnings diag.List
 	imports  []unit.Imported // only for listings
-	same     bool            // all this, and Unit.judged, is certainly the same in the other revision of a comparison, and there are no messages
 }
 
 // ask evaluates the dependencies of a unit.
 func (f *finder) ask(ctx context.Context, u *Unit) *early {
 	t, e := f.loader.Task(ctx), &early{}
-	in, tracking := u.tracked()
-	if e.edges, e.wrong = in.Dependencies(t, f.modules.takes(ctx, in)); u.Broken == nil {
-		e.warnings = in.Warnings(t)
+	if e.edges, e.wrong = u.Dependencies(t, f.modules.takes(ctx, u)); u.Broken == nil {
+		e.warnings = u.Warnings(t)
 	}
-	e.same = tracking.Same() && len(e.wrong) == 0 && len(e.warnings) == 0
 	return e
-}
-
-// judgeEarly sets the judged of a unit, after ask.
-func (f *finder) judgeEarly(ctx context.Context, u *Unit, e *early) {
-	in, tracking := u.tracked()
-	v := f.judge(ctx, in)
-	u.judged = &v
-	if e.same = e.same && tracking.Same() && len(v.ds) == 0; e.same {
-		u.early = e
-	}
 }
 
 // askEarly evaluates all data in early for a unit, and discards the rest.
 func (f *finder) askEarly(ctx context.Context, u *Unit) {
 	e := f.ask(ctx, u)
-	f.judgeEarly(ctx, u, e)
+	v := f.judge(ctx, u)
+	u.judged = &v
 	if f.s.Lenient {
 		e.imports, _ = u.Imports(f.loader.Task(ctx))
 	}
 	u.early = e
 	u.ForgetFile()
-}
-
-// tracked returns the same unit with a Tracking of what is computed with it; see unit.Unit.Tracked.
-func (u *Unit) tracked() (*Unit, *unit.Tracking) {
-	n := *u
-	in, tracking := u.Tracked()
-	n.Unit = in
-	return &n, tracking
-}
-
-// same returns the units whose early is the same in the other revision of a comparison, by the path of
-// their file. f may be nil.
-func (f *Found) same() map[string]*Unit {
-	if f == nil {
-		return nil
-	}
-	out := map[string]*Unit{}
-	for _, u := range f.Units {
-		if u.early != nil && u.early.same && len(u.Invalid) == 0 && u.Broken == nil && !u.Outside {
-			out[u.Path] = u
-		}
-	}
-	return out
-}
-
-// likeIn returns the unit of a file, taken over from Settings.Like, or nil if it must be read.
-func (f *finder) likeIn(path string) *Unit {
-	old := f.like[path]
-	if old == nil {
-		return nil
-	}
-	in := f.loader.Like(old.Unit)
-	if in == nil {
-		return nil
-	}
-	return &Unit{Unit: in, Name: f.Name(in.ID), early: old.early, judged: old.judged}
 }
 
 // reachOut reads the units outside of the root that others depend on, directly or indirectly, if

@@ -37,16 +37,9 @@ func (m *modules) takes(ctx context.Context, u *Unit) func(name string) bool {
 	if root == nil {
 		return nil
 	}
-	noted := false
 	return func(name string) bool {
 		if root.Variables[name] != nil {
 			return true
-		}
-		if t := m.static.Task(ctx); !noted { // Module keeps its results, which have no notes about differences
-			noted = true
-			u.Scalars(t)
-			u.RemoteState(t)
-			u.Generate(t)
 		}
 		all := m.maker.Module(m.static.Task(ctx), u.In(m.static))
 		return all.Root == nil || !all.Whole || all.Root.Variables[name] != nil
