@@ -47,7 +47,7 @@ type Outlined struct {
 // Outline evaluates the configuration without state and without providers, and returns its content
 // with a fingerprint of each value.
 func (e *Engine) Outline(ctx context.Context, o OutlineOptions) (*Outlined, diag.List) {
-	schemas, graph := e.schemasWithout(ctx, o.Schema), &demand.Graph{}
+	schemas, graph := e.schemasWithout(o.Schema), &demand.Graph{}
 	x, task, ds := e.evaluateAlone(ctx, graph, o.Explain, schemas)
 	if ds.HasErrors() {
 		return nil, ds

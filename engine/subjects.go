@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -12,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/origin"
 	"github.com/terrace-iac/terrace/internal/lang/outliner"
 	"github.com/terrace-iac/terrace/internal/lang/subject"
+	"github.com/terrace-iac/terrace/internal/provider/builtin"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -43,7 +45,7 @@ type Subjects struct {
 // Subjects evaluates the configuration without state and without providers, and returns the objects
 // about which rules are written.
 func (e *Engine) Subjects(ctx context.Context, o SubjectOptions) (*Subjects, diag.List) {
-	schemas := e.schemasWithout(ctx, o.Schema)
+	schemas := e.schemasWithout(o.Schema)
 	x, task, ds := e.evaluateAlone(ctx, &demand.Graph{}, o.Explain, schemas)
 	if ds.HasErrors() {
 		return nil, ds
@@ -68,12 +70,12 @@ func (x *Subjects) Output(name string) cty.Value {
 
 // schemasWithout returns the schemas that are available without starting a provider: that of the
 // built-in provider, and those of other, which may be nil.
-func (e *Engine) schemasWithout(ctx context.Context, other func(addr.Provider) *schema.Provider) func(addr.Provider) *schema.Provider {
-	builtin := e.schemas(ctx, nil)
+func (e *Engine) schemasWithout(other func(addr.Provider) *schema.Provider) func(addr.Provider) *schema.Provider {
+	own := sync.OnceValue(func() *schema.Provider { return builtin.SchemaWith(e.storesData()) })
 	return func(a addr.Provider) *schema.Provider {
 		switch {
 		case a.IsBuiltIn():
-			return builtin(a)
+			return own()
 		case other != nil:
 			return other(a)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
@@ -192,6 +193,9 @@ func (n *depNode) Arg(c *evaluator, name string) cty.Value {
 
 // target returns the target of the dependency. ok is false after an error.
 func (n *depNode) target(c *evaluator) (t DependencyID, ok bool) {
+	if x, ok := n.raw.child(c, "config_path").(*exprNode); ok && x.x.Kind == syntax.Constant && syntax.IsString(x.x.ConstantValue) && x.x.ConstantValue.AsString() != "" {
+		return c.target(n.folder(), x.x.ConstantValue.AsString()), true // it needs no conversion
+	}
 	v := n.Arg(c, "config_path")
 	if c.stuck() {
 		return "", false
@@ -209,7 +213,7 @@ func (n *depNode) target(c *evaluator) (t DependencyID, ok bool) {
 		c.errorf(at, diag.CodeUnitUnknownDependency, "Invalid dependency path", "The \"config_path\" of the dependency %q is empty. It must be the path of the directory of another unit.", n.label)
 		return "", false
 	}
-	return c.l.target(n.folder(), v.AsString()), true
+	return c.target(n.folder(), v.AsString()), true
 }
 
 // folder returns the directory to which a relative config_path is relative.
@@ -218,6 +222,25 @@ func (n *depNode) folder() string {
 		return e.dir
 	}
 	return n.scope.dir
+}
+
+// target is Loader.target, which is asked once for each path in the directory of the leaf.
+func (c *evaluator) target(dir, path string) DependencyID {
+	if c.leaf == nil || c.leaf.dir != dir {
+		return c.l.target(dir, path)
+	}
+	k := &c.leaf.cache
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	id, ok := k.targets[path]
+	if !ok {
+		id = c.l.target(dir, path)
+		if k.targets == nil {
+			k.targets = map[string]DependencyID{}
+		}
+		k.targets[path] = id
+	}
+	return id
 }
 
 // target returns the ID of the unit at a path.
@@ -266,7 +289,7 @@ func (n *outputsNode) open(c *evaluator) node {
 		return n.d.noOutputs()
 	}
 	v := valueNode{out, e, at}
-	if _, ok := v.keys(c); !ok || c.stuck() {
+	if bare, _ := out.Unmark(); c.stuck() || !hasKeys(bare) {
 		return v
 	}
 	return &outputsView{v, fmt.Sprintf("The dependency %q", n.d.label), false}
@@ -317,7 +340,7 @@ func (n *outputsNode) fetch(c *evaluator) (v cty.Value, none bool) {
 		return cty.DynamicVal, false
 	}
 	v, has, ds := c.l.outputsOf(c.t, target, *at)
-	if c.l.changes != nil && (c.l.outputsDiffer == nil || c.l.outputsDiffer(c.t.Context(), string(target))) {
+	if c.l.changes != nil && c.l.differ(c.t, target) {
 		c.note()
 	}
 	c.add(ds)
@@ -339,6 +362,7 @@ type outputCell struct {
 	demand.Cell[*outputResult]
 	target DependencyID
 	at     source.Range
+	differ atomic.Int32 // whether the outputs differ in the other version: 0 not known, 1 no, 2 yes
 }
 
 type outputResult struct {
@@ -378,6 +402,29 @@ func (l *Loader) outputsOf(t *demand.Task, target DependencyID, at source.Range)
 		return r.v, false, diag.Errorf(diag.CodeUnitDependencyCycle, &k.at, "Circular dependency", "The outputs of %s are needed to compute the outputs of %s.", target, target)
 	}
 	return r.v, r.has, r.ds
+}
+
+// differ reports whether the outputs of a target, which outputsOf has fetched, may differ in the other version
+// of the files.
+func (l *Loader) differ(t *demand.Task, target DependencyID) bool {
+	if l.outputsDiffer == nil {
+		return true
+	}
+	l.mu.Lock()
+	k := l.outputs[string(target)]
+	l.mu.Unlock()
+	if k == nil {
+		return true
+	}
+	if known := k.differ.Load(); known != 0 {
+		return known == 2
+	}
+	if !l.outputsDiffer(t.Context(), string(target)) {
+		k.differ.Store(1)
+		return false
+	}
+	k.differ.Store(2)
+	return true
 }
 
 // outputCycle is the result for outputs that are needed to compute themselves.

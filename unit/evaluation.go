@@ -77,6 +77,8 @@ type leafCache struct {
 	// importedBy maps each merged file to the layer of the import or include block that
 	// names it.
 	importedBy map[*evaluation]*source.Layer
+	// targets contains the targets of paths, relative to the directory of the leaf.
+	targets map[string]DependencyID
 	// instances are the evaluations of the instances of blocks with an expansion.
 	instances map[instanceKey][]*evaluation
 }

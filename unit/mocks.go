@@ -12,6 +12,9 @@ import (
 
 // withMocks replaces missing outputs by mock outputs.
 func (n *depNode) withMocks(c *evaluator, v cty.Value, has bool) cty.Value {
+	if has && n.raw.child(c, "mock_outputs_merge_strategy_with_state") == nil && n.raw.child(c, "mock_outputs_merge_with_state") == nil {
+		return v
+	}
 	mocks := n.Arg(c, "mock_outputs")
 	allowed := n.mocksAllowed(c)
 	if c.stuck() {

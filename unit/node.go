@@ -1,6 +1,7 @@
 package unit
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/terrace-iac/terrace/source"
@@ -68,8 +69,11 @@ func (n valueNode) keys(*evaluator) ([]string, bool) { return valueKeys(n.v) }
 
 func valueKeys(v cty.Value) ([]string, bool) {
 	v, _ = v.Unmark()
-	if !syntax.Known(v) || !(v.Type().IsObjectType() || v.Type().IsMapType()) {
+	if !hasKeys(v) {
 		return nil, false
+	}
+	if v.Type().IsObjectType() {
+		return slices.Sorted(maps.Keys(v.Type().AttributeTypes())), true
 	}
 	names := make([]string, 0, v.LengthInt())
 	for it := v.ElementIterator(); it.Next(); {
@@ -77,6 +81,11 @@ func valueKeys(v cty.Value) ([]string, bool) {
 		names = append(names, k.AsString())
 	}
 	return names, true
+}
+
+// hasKeys reports whether a value without marks is a known object or map.
+func hasKeys(v cty.Value) bool {
+	return syntax.Known(v) && (v.Type().IsObjectType() || v.Type().IsMapType())
 }
 
 // blockNode is a block with its arguments and nested blocks.

@@ -123,7 +123,7 @@ func (u *Unit) Forget() {
 	u.e.cache.mu.Lock()
 	defer u.e.cache.mu.Unlock()
 	u.l.forget(u.e, u.e.cache.placed)
-	u.e.cache.overlays, u.e.cache.placed, u.e.cache.importedBy, u.e.cache.instances = nil, nil, nil, nil
+	u.e.cache.overlays, u.e.cache.placed, u.e.cache.importedBy, u.e.cache.instances, u.e.cache.targets = nil, nil, nil, nil, nil
 }
 
 // ForgetFile also discards the parsed file of the unit. It keeps the text and parses it

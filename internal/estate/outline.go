@@ -98,17 +98,6 @@ func (x *Outlines) outputsDiffer(ctx context.Context, target string) bool {
 	return ds.HasErrors() || more.HasErrors() || now.outputs == cty.NilVal || old.outputs == cty.NilVal || !now.outputs.RawEquals(old.outputs)
 }
 
-// ForgetFiles discards the parsed files of all units, and the values computed for them. Both are computed
-// again on demand.
-func (e *Estate) ForgetFiles() {
-	for _, u := range e.Found.Units {
-		if u.Unit != nil && u.Broken == nil {
-			u.In(e.static).Forget()
-			u.In(e.loader).ForgetFile()
-		}
-	}
-}
-
 // Text returns the text of a unit's file. ok is false if it cannot be read, or if the file has
 // several units.
 func (e *Estate) Text(u *discovery.Unit) (text string, ok bool) {
@@ -597,6 +586,12 @@ func outputsOf(o *engine.Outlined, u *discovery.Unit, root *config.Module) cty.V
 
 // hidden replaces the mark of sensitive values by the one for values of other units.
 func hidden(v cty.Value, sensitive bool) cty.Value {
+	if !value.AnyMark(v, func(m any) bool { _, ok := m.(outliner.Identity); return !ok }) {
+		if sensitive {
+			return v.Mark(value.Hidden)
+		}
+		return v
+	}
 	bare, paths := v.UnmarkDeepWithPaths()
 	for i := range paths {
 		kept := cty.ValueMarks{}

@@ -8,14 +8,19 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/terrace-iac/terrace/internal/base/parallel"
 )
 
 // A snapshot caches what the system says about files, for a command during which nothing changes them. nil
 // caches nothing. Its methods may be called concurrently.
 type snapshot struct {
-	stats, lstats, dirs sync.Map // by path
-	files               sync.Map // *snapshotFile by path
-	size                atomic.Int64
+	stats, lstats parallel.Memo[string, snapshotStat] // by path
+	dirs          parallel.Memo[string, snapshotDir]  // by path
+	size          atomic.Int64
+
+	mu    sync.Mutex
+	files map[string]*snapshotFile // by path
 }
 
 type snapshotStat struct {
@@ -60,47 +65,39 @@ func (s *snapshot) stat(path string) (fs.FileInfo, error) {
 	if s == nil {
 		return os.Stat(path)
 	}
-	return cachedStat(&s.stats, path, os.Stat)
+	return askOnce(&s.stats, path, os.Stat)
 }
 
 func (s *snapshot) lstat(path string) (fs.FileInfo, error) {
 	if s == nil {
 		return os.Lstat(path)
 	}
-	return cachedStat(&s.lstats, path, os.Lstat)
+	return askOnce(&s.lstats, path, os.Lstat)
 }
 
-func cachedStat(cache *sync.Map, path string, ask func(string) (fs.FileInfo, error)) (fs.FileInfo, error) {
-	if x, ok := cache.Load(path); ok {
-		r := x.(snapshotStat)
-		return r.info, r.err
-	}
-	info, err := ask(path)
-	cache.Store(path, snapshotStat{info, err})
-	return info, err
+func askOnce(known *parallel.Memo[string, snapshotStat], path string, ask func(string) (fs.FileInfo, error)) (fs.FileInfo, error) {
+	r := known.Of(path, func() (snapshotStat, bool) {
+		info, err := ask(path)
+		return snapshotStat{info, err}, true
+	})
+	return r.info, r.err
 }
 
 func (s *snapshot) readDir(path string) ([]fs.DirEntry, error) {
 	if s == nil {
 		return os.ReadDir(path)
 	}
-	x, ok := s.dirs.Load(path)
-	if !ok {
+	r := s.dirs.Of(path, func() (snapshotDir, bool) {
 		entries, err := os.ReadDir(path)
-		x, _ = s.dirs.LoadOrStore(path, snapshotDir{entries, err})
-	}
-	r := x.(snapshotDir)
+		return snapshotDir{entries, err}, true
+	})
 	return slices.Clone(r.entries), r.err
 }
 
 // whole is like the function Whole.
 func (s *snapshot) whole(path string) ([]byte, error) {
 	path = filepath.Clean(path)
-	x, ok := s.files.Load(path)
-	if !ok {
-		x, _ = s.files.LoadOrStore(path, &snapshotFile{})
-	}
-	f := x.(*snapshotFile)
+	f := s.file(path)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.done {
@@ -115,6 +112,20 @@ func (s *snapshot) whole(path string) ([]byte, error) {
 	}
 	f.done, f.text, f.err = true, text, err
 	return text, err
+}
+
+func (s *snapshot) file(path string) *snapshotFile {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.files[path]
+	if f == nil {
+		if s.files == nil {
+			s.files = map[string]*snapshotFile{}
+		}
+		f = &snapshotFile{}
+		s.files[path] = f
+	}
+	return f
 }
 
 // walkDir is like filepath.WalkDir.

@@ -63,6 +63,21 @@ func ContainsMark(v cty.Value, m any) bool {
 // Marked reports whether v or any value inside it has a mark.
 func Marked(v cty.Value) bool { return anyInside(v, cty.Value.IsMarked) }
 
+// AnyMark reports whether is is true for a mark of v or of any value inside it.
+func AnyMark(v cty.Value, is func(mark any) bool) bool {
+	return anyInside(v, func(v cty.Value) bool {
+		if !v.IsMarked() {
+			return false
+		}
+		for m := range v.Marks() {
+			if is(m) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
 // anyInside reports whether holds is true for v or any value inside it. It does not visit
 // the elements of sets, which have no marks of their own. cty's own walk is slower,
 // because it builds the path of each value.
@@ -137,11 +152,12 @@ func Deprecations(v cty.Value) []Deprecation {
 
 // WithoutDeprecations returns v without any deprecation mark.
 func WithoutDeprecations(v cty.Value) cty.Value {
-	if !Marked(v) {
+	is := func(mark any) bool { _, ok := mark.(Deprecation); return ok }
+	if !AnyMark(v, is) {
 		return v
 	}
 	bare, err := v.WrangleMarksDeep(func(have any, _ cty.Path) (ctymarks.WrangleAction, error) {
-		if _, is := have.(Deprecation); is {
+		if is(have) {
 			return ctymarks.WrangleDrop, nil
 		}
 		return nil, nil

@@ -129,7 +129,7 @@ func compare(ctx context.Context, c *command.Call, o estate.Options, both ...com
 	found := parallel.Map(len(both), len(both), func(i int) diag.List { // at once, so that they share parsed files
 		eo := o
 		eo.Discovery.Root, eo.Discovery.Overlay = both[i].dir, both[i].overlay
-		eo.Discovery.Whole, eo.Checking = true, true
+		eo.Discovery.Whole, eo.Discovery.Compared, eo.Checking = true, true, true
 		eo.Host, eo.Changed = both[i].host(o.Host), both[i].changed
 		e, ds := open(ctx, c, eo)
 		both[i].r.Estate = e

@@ -23,10 +23,6 @@ type Revision struct {
 	estate.OutlineOptions
 }
 
-// manyUnits is the number of units above which parsed files are not kept while other units are compared. They
-// are most of the memory of a large estate, and parsing them again costs about a tenth of the processor time.
-const manyUnits = 4000
-
 // Estates returns the units that differ between two revisions of an estate, sorted by name.
 func Estates(ctx context.Context, base, head Revision) ([]*Unit, diag.List) {
 	c := &estates{ctx: ctx, base: base, head: head, of: map[*discovery.Unit]*unitPair{}, memo: &memo{}, outputs: map[explanation.UnitOutput]*Cause{}}
@@ -53,10 +49,6 @@ func Estates(ctx context.Context, base, head Revision) ([]*Unit, diag.List) {
 		return nil, nil
 	}
 	c.before, c.after = base.Estate.Outlines(base.OutlineOptions), head.Estate.Outlines(head.OutlineOptions)
-	if len(pairs) > manyUnits {
-		base.Estate.ForgetFiles()
-		head.Estate.ForgetFiles()
-	}
 	results := parallel.Map(len(pairs), 0, func(i int) result { return c.result(pairs[i]) })
 	var out []*Unit
 	var ds diag.List

@@ -211,7 +211,7 @@ func (c *comparer) change(d outline.Difference, p outline.PartDifference) *Chang
 	}
 	out := kept.Change
 	if d.Kind != outline.Unit {
-		out.cause = hide(&out, *c.common)
+		out.cause = hide(&out, c.common)
 	}
 	c.note(d.New, out.cause)
 	return &out
@@ -250,7 +250,7 @@ func (c *comparer) explained(d outline.Difference, p outline.PartDifference) (ou
 		out.After, out.after = shown(now)
 	}
 	if c.common != nil && d.Kind != outline.Unit {
-		out.cause = hide(out, *c.common)
+		out.cause = hide(out, c.common)
 		c.note(d.New, out.cause)
 		return out, old, now
 	}
@@ -296,17 +296,19 @@ func (c *comparer) explained(d outline.Difference, p outline.PartDifference) (ou
 		}
 	}
 	if out.cause != nil {
-		out.cause = hide(out, *out.cause)
+		out.cause = hide(out, out.cause)
 	}
 	return out, old, now
 }
 
 // hide returns a cause without its texts if the change is sensitive.
-func hide(x *Change, cause Cause) *Cause {
-	if x.Sensitive {
-		cause.Before, cause.After = "", ""
+func hide(x *Change, cause *Cause) *Cause {
+	if !x.Sensitive || cause.Before == "" && cause.After == "" {
+		return cause
 	}
-	return &cause
+	bare := *cause
+	bare.Before, bare.After = "", ""
+	return &bare
 }
 
 // repetition returns the cause of a difference in the number of instances.

@@ -71,6 +71,9 @@ type Settings struct {
 	Boundary string
 	// ConfigName is the name of unit files; "" means terragrunt.hcl.
 	ConfigName string
+	// Compared means that the units are compared with those of another revision. What connects them is
+	// computed when they are read, and the parsed files of a large estate are not kept.
+	Compared bool
 	// Files reads files for the whole process. nil means that each file is read anew.
 	Files *readfile.Kept
 }
@@ -182,9 +185,9 @@ type finder struct {
 	changes        map[string]*git.Changes    // by the text in the brackets of filters
 	affected       map[string]map[string]bool // names of units whose values differ, by the revision
 	removed        map[string]*Unit           // Removed units by the directory that they were in
-	// ahead means that all data for a listing is computed when units are read. It is used for
-	// estates of many units.
-	ahead bool
+	// ahead is the number of units above which all data in early is computed when units are read, and
+	// everything else is discarded. 0 means that it is not.
+	ahead int
 }
 
 // Find finds, reads and sorts the units below the root. If it returns errors, f contains the
@@ -242,7 +245,14 @@ func (f *finder) find(ctx context.Context, queries []filter.Query) (ds diag.List
 	if f.s.Expect != nil && !names {
 		f.s.Expect(int64(len(found.units)) * unitBytes)
 	}
-	f.ahead = f.s.Lenient && !names && len(queries) == 0
+	if !names && len(queries) == 0 {
+		switch {
+		case f.s.Lenient:
+			f.ahead = manyUnits
+		case f.s.Compared:
+			f.ahead = manyFiles
+		}
+	}
 	if ds = append(ds, f.load(ctx, found.units, false)...); ds.HasErrors() && !f.s.Whole {
 		return ds
 	}

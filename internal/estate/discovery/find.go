@@ -59,7 +59,7 @@ func (f *finder) load(ctx context.Context, paths []string, outside bool) diag.Li
 		units []*Unit
 		ds    diag.List
 	}
-	many := f.ahead && len(paths) > manyUnits
+	many := f.ahead > 0 && len(paths) > f.ahead
 	ctx, s := telemetry.Start(ctx, "discovery_phase_parse")
 	s.Count("candidates_in", len(paths))
 	defer s.End()

@@ -44,6 +44,11 @@ func (f *finder) connect(ctx context.Context, queries []filter.Query) diag.List 
 // save memory.
 const manyUnits = 500
 
+// manyFiles is the number of units above which the parsed files of a comparison are not kept while other
+// units are compared. They are most of the memory of a large estate, and parsing them again costs about a
+// tenth of the processor time.
+const manyFiles = 4000
+
 // edges evaluates the dependencies of units.
 func (f *finder) edges(ctx context.Context, units []*Unit) diag.List {
 	all := parallel.Map(len(units), 0, func(i int) diag.List {
@@ -84,7 +89,7 @@ type early struct {
 	edges    []unit.Edge
 	wrong    diag.List // errors in the dependencies
 	warnings diag.List
-	imports  []unit.Imported
+	imports  []unit.Imported // only for listings
 }
 
 // ask evaluates the dependencies of a unit.
@@ -101,7 +106,9 @@ func (f *finder) askEarly(ctx context.Context, u *Unit) {
 	e := f.ask(ctx, u)
 	v := f.judge(ctx, u)
 	u.judged = &v
-	e.imports, _ = u.Imports(f.loader.Task(ctx))
+	if f.s.Lenient {
+		e.imports, _ = u.Imports(f.loader.Task(ctx))
+	}
 	u.early = e
 	u.ForgetFile()
 }

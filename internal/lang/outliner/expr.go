@@ -687,16 +687,12 @@ type Identity struct {
 
 // Identities returns the identities of unknown values in v, sorted.
 func Identities(v cty.Value) (out []Identity) {
-	_, paths := v.UnmarkDeepWithPaths()
-	seen := map[Identity]bool{}
-	for _, p := range paths {
-		for m := range p.Marks {
-			if id, ok := m.(Identity); ok && !seen[id] {
-				seen[id] = true
-				out = append(out, id)
-			}
+	value.AnyMark(v, func(m any) bool {
+		if id, ok := m.(Identity); ok && !slices.Contains(out, id) {
+			out = append(out, id)
 		}
-	}
+		return false
+	})
 	slices.SortFunc(out, func(a, b Identity) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), slices.Compare(a.Print[:], b.Print[:]))
 	})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/explanation"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/outline"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -109,9 +110,14 @@ func (x *UnitPrinter) unknown(v cty.Value, ids []Identity) outline.Print {
 	return d.sum()
 }
 
+func isIdentity(mark any) bool {
+	_, ok := mark.(Identity)
+	return ok
+}
+
 // WithoutIdentities returns a value without the marks that identify unknown outputs.
 func WithoutIdentities(v cty.Value) cty.Value {
-	if v == cty.NilVal || v.IsWhollyKnown() {
+	if v == cty.NilVal || v.IsWhollyKnown() || !value.AnyMark(v, isIdentity) {
 		return v
 	}
 	bare, paths := v.UnmarkDeepWithPaths()

@@ -24,7 +24,7 @@ import (
 type Files struct {
 	tree  Tree
 	ids   parallel.Cache[string, string]
-	stats parallel.Cache[string, stat]
+	stats parallel.Memo[string, stat]
 	finds parallel.Cache[[2]string, string]
 }
 
@@ -43,7 +43,7 @@ type Tree struct {
 func NewFiles(tree Tree) *Files { return &Files{tree: tree} }
 
 func (f *Files) stat(path string) stat {
-	return f.stats.Local(path, func() (stat, bool) {
+	return f.stats.Of(path, func() (stat, bool) {
 		info, err := f.tree.Stat(path)
 		if err != nil {
 			return stat{}, errors.Is(err, fs.ErrNotExist)
