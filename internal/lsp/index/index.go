@@ -1,15 +1,14 @@
 // Package index lists the names in configuration files: where each is declared, and where it is used.
 //
 // Main types: File, the names in one file, and Occurrence. The one rule: a File is computed from the
-// text of one file alone (and from which files exist above it), without evaluation, so that an edit of a file costs the same in a workspace
-// of any size. A name of another module or unit is an Occurrence with Via, which the caller resolves
-// by Paths.
+// text of one file alone (and from which files exist above it), without evaluation, so that an edit of a
+// file costs the same in a workspace of any size. A name of another module or unit is an Occurrence with
+// Via, which the caller resolves by Paths.
 package index
 
 import (
 	"cmp"
 	"fmt"
-	"github.com/terrace-iac/terrace/internal/base/value"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 	"github.com/terrace-iac/terrace/internal/rules"
 	"github.com/terrace-iac/terrace/source"
@@ -112,7 +112,8 @@ type Occurrence struct {
 	Addr string // such as "var.size", "aws_instance.web", "dependency.vpc"
 	// Via is the address of the module call, dependency, import or include through which the name of
 	// another module or file is used: "module.app", "dependency.vpc", "include.root", or "terraform"
-	// for the inputs of a unit. "" means the module or file itself.
+	// for the inputs of a unit. "" means the module or file itself. "import.lib dependency.vpc" is the
+	// dependency of the imported file.
 	Via        string
 	Role       Role
 	Start, End int // range of the name, in bytes
@@ -168,9 +169,21 @@ type File struct {
 	// order of the text.
 	Merges []string
 	Links  []Link
+	// Reads contains the files that functions read, other than those whose keys are names of the file.
+	Reads []Read
+	// Aliases means that parts of a YAML file repeat other parts, so that one key may have several paths.
+	Aliases bool
 	// Searched contains the names of files that were searched in parent directories. Paths depends on
 	// where such files exist.
 	Searched []string
+}
+
+// A Read is a call of a function that reads a file.
+type Read struct {
+	Path string // absolute, or relative to the directory of the file; "" if it is not constant
+	// End is the constant text at the end of a path that is not constant, or "".
+	End  string
+	Line int // counted from 1
 }
 
 // A Link is a text in the file that names another file or directory.
@@ -208,7 +221,7 @@ func Of(path string, text []byte, exists func(path string) bool) *File {
 	if body == nil {
 		return f
 	}
-	w := &walker{File: f, text: text, exists: exists}
+	w := &walker{File: f, text: text, exists: exists, root: body, keyed: map[*hclsyntax.FunctionCallExpr]bool{}}
 	if exists == nil {
 		w.exists = func(path string) bool {
 			_, err := os.Stat(path)
@@ -284,6 +297,8 @@ func (f *File) ArgumentAt(offset int) *Argument {
 type walker struct {
 	*File
 	text   []byte
+	root   *hclsyntax.Body
+	keyed  map[*hclsyntax.FunctionCallExpr]bool // the calls that read the files whose keys are names
 	exists func(path string) bool
 	// provider means that traversals are provider configurations.
 	provider bool
@@ -526,11 +541,19 @@ func (w *walker) unit(body *hclsyntax.Body) {
 			if a := b.Body.Attributes["inputs"]; a != nil && b.Type == "module" {
 				w.keys(a.Expr, Occurrence{Via: addr, Addr: "var.", Role: Sets})
 			}
+			if b.Type == "module" {
+				for _, a := range b.Body.Attributes {
+					if !slices.Contains(ModuleArguments, a.Name) {
+						w.add(Occurrence{Addr: "var." + a.Name, Via: addr, Role: Sets}, a.NameRange)
+					}
+				}
+			}
 			if a := b.Body.Attributes["values"]; a != nil && w.Kind == Stack {
 				w.keys(a.Expr, Occurrence{Via: addr, Addr: "values.", Role: Sets})
 			}
 		case "terraform":
 			path("source", "terraform")
+			w.variableFiles(b.Body)
 			w.arguments(b.Type, b.Body)
 		case "generate":
 			w.arguments(strings.Join(append([]string{b.Type}, b.Labels...), "."), b.Body)
@@ -548,6 +571,30 @@ func (w *walker) unit(body *hclsyntax.Body) {
 	if a := body.Attributes["inputs"]; a != nil && w.Kind == Unit {
 		w.keys(a.Expr, Occurrence{Via: "terraform", Addr: "var.", Role: Sets})
 		w.keys(a.Expr, Occurrence{Addr: "input.", Role: Declares})
+	}
+}
+
+// ModuleArguments are the arguments of a module block in an environment file that are not inputs.
+var ModuleArguments = []string{"source", "version", "depends_on", "for_each", "enabled", "inputs"}
+
+// variableFiles adds the paths of the variable files in the extra_arguments blocks of a terraform block.
+func (w *walker) variableFiles(b *hclsyntax.Body) {
+	for _, n := range b.Blocks {
+		for _, name := range []string{"required_var_files", "optional_var_files"} {
+			a := n.Body.Attributes[name]
+			if a == nil {
+				continue
+			}
+			list, ok := a.Expr.(*hclsyntax.TupleConsExpr)
+			if !ok {
+				continue
+			}
+			for _, x := range list.Exprs {
+				if s := w.path(x, w.root); s != "" {
+					w.Paths["variables."+s] = s
+				}
+			}
+		}
 	}
 }
 
@@ -677,9 +724,49 @@ func (w *walker) expression(x hclsyntax.Expression) {
 					w.link(n.Args[0], s)
 				}
 			}
+			w.call(n)
 		}
 		return nil
 	})
+}
+
+// labelFunctions are the functions of unit files whose argument is the label of an include or import block.
+var labelFunctions = map[string]string{
+	"path_relative_to_include": "include", "path_relative_from_include": "include", "get_parent_terragrunt_dir": "include",
+	"path_relative_to_import": "import", "path_relative_from_import": "import",
+}
+
+// call adds the file that a function reads, or the label that it names.
+func (w *walker) call(n *hclsyntax.FunctionCallExpr) {
+	if len(n.Args) == 0 {
+		return
+	}
+	if block := labelFunctions[n.Name]; block != "" && w.Kind == Unit {
+		if label := w.constant(n.Args[0]); hclsyntax.ValidIdentifier(label) {
+			if text, _, ok := Literal(n.Args[0]); ok {
+				w.add(Occurrence{Addr: block + "." + label}, text)
+			}
+		}
+		return
+	}
+	if w.keyed[n] || n.Name == "read_terragrunt_config" || !slices.Contains(readers, n.Name) {
+		return
+	}
+	r := Read{Path: w.path(n.Args[0], w.root), Line: n.NameRange.Start.Line}
+	if r.Path == "" {
+		r.End = constantEnd(n.Args[0])
+	}
+	w.Reads = append(w.Reads, r)
+}
+
+// constantEnd returns the constant text at the end of a template, or "".
+func constantEnd(x hclsyntax.Expression) string {
+	if t, ok := x.(*hclsyntax.TemplateExpr); ok && len(t.Parts) > 0 {
+		if last, ok := t.Parts[len(t.Parts)-1].(*hclsyntax.LiteralValueExpr); ok && isString(last.Val) {
+			return last.Val.AsString()
+		}
+	}
+	return ""
 }
 
 // through adds the name that follows an index of a module call: module.a[each.key].id.
@@ -790,14 +877,24 @@ func (w *walker) unitReference(t hcl.Traversal, root, second string) {
 	}
 }
 
-// further adds the name of another file behind a reference: .locals.x or .inputs.x at step i.
+// further adds the names of another file behind a reference: .locals.x, .inputs.x, .dependency.x or
+// .module.x at step i, and the output behind the last two.
 func (w *walker) further(t hcl.Traversal, i int, via string) {
-	kind, ok := attr(t, i)
-	if !ok || kind != "locals" && kind != "inputs" {
+	kind, _ := attr(t, i)
+	x, ok := attr(t, i+1)
+	if !ok {
 		return
 	}
-	if x, ok := attr(t, i+1); ok {
+	switch kind {
+	case "locals", "inputs":
 		w.add(Occurrence{Addr: strings.TrimSuffix(kind, "s") + "." + x, Via: via, Part: part(t, i+2)}, name(t[i+1]))
+	case "dependency", "module":
+		w.add(Occurrence{Addr: kind + "." + x, Via: via, Part: part(t, i+2)}, name(t[i+1]))
+		if j, out := nextAttr(t, i+2); out == "outputs" {
+			if k, of := nextAttr(t, j+1); of != "" {
+				w.add(Occurrence{Addr: "output." + of, Via: via + " " + kind + "." + x, Part: part(t, k+1)}, name(t[k]))
+			}
+		}
 	}
 }
 

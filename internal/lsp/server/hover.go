@@ -64,7 +64,12 @@ func (s *Server) hover(ctx context.Context, p *protocol.HoverParams) (*protocol.
 func address(f *index.File, o *index.Occurrence) string {
 	kind, name, _ := strings.Cut(o.Addr, ".")
 	via, _, _ := strings.Cut(o.Via, ".")
+	if first, next, chained := strings.Cut(o.Via, " "); chained {
+		return first + "." + next + ".outputs." + name + o.Part
+	}
 	switch {
+	case (kind == "dependency" || kind == "module") && via != "": // of another unit file
+		return o.Via + "." + o.Addr + o.Part
 	case via == "":
 		if kind == "input" {
 			return "inputs." + name

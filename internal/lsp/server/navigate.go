@@ -3,8 +3,8 @@ package server
 import (
 	"bytes"
 	"context"
-	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -174,6 +174,7 @@ type renamed struct {
 	sym        workspace.Symbol
 	at         *index.Occurrence
 	prefix, id string // the address is prefix + id
+	to         string // the new id
 }
 
 // renameAt returns the name at an offset, or the reason why it cannot be renamed.
@@ -183,15 +184,42 @@ func (s *Server) renameAt(f *index.File, offset int) (*renamed, error) {
 		declared := slices.ContainsFunc(s.Session.Index.Find(sym), func(p workspace.Place) bool { return p.Role == index.Declares })
 		dot := strings.LastIndex(sym.Addr, ".")
 		kind, _, _ := strings.Cut(sym.Addr, ".")
-		switch {
-		case !declared:
-			continue
-		case kind == "provider" || kind == "input" || kind == "feature" || kind == "check" || kind == "run" || kind == "values" || kind == "unit" || kind == "stack":
-			return nil, refuse("%s cannot be renamed: its name is used outside of the files", sym.Addr)
+		if why := fixedName(kind, index.KindOf(sym.Scope)); why != "" && (declared || kind == "values") {
+			return nil, refuse("%s cannot be renamed: %s", sym.Addr, why)
 		}
-		return &renamed{sym, at[i], sym.Addr[:dot+1], sym.Addr[dot+1:]}, nil
+		if declared {
+			return &renamed{sym: sym, at: at[i], prefix: sym.Addr[:dot+1], id: sym.Addr[dot+1:]}, nil
+		}
 	}
-	return nil, refuse("there is no name that can be renamed")
+	if o := f.At(offset); o != nil {
+		return nil, refuse("%s cannot be renamed: no file of the workspace is known to declare it", strings.Replace(o.Addr, "key.", "the key ", 1))
+	}
+	return nil, refuse("only the names of blocks, variables, outputs, local values, arguments of modules and keys of data files can be renamed")
+}
+
+// fixedName returns the reason why names of a kind cannot be renamed in files of a kind, or "".
+func fixedName(kind string, in index.Kind) string {
+	switch kind {
+	case "provider":
+		return "the state contains the name of the provider configuration"
+	case "input":
+		return "the module that reads the input is not known from the files"
+	case "feature":
+		return "commands and environment variables set the feature by its name"
+	case "check":
+		return "the state contains the name of the check"
+	case "run":
+		return "filters and reports contain the name of the run"
+	case "values":
+		return "stacks outside of the workspace may set the value"
+	case "unit", "stack":
+		return "commands and reports contain the name"
+	case "module":
+		if in == index.Unit {
+			return "the name of the module is part of the name of its unit, under which the state is stored"
+		}
+	}
+	return ""
 }
 
 func (s *Server) prepareRename(_ context.Context, p *protocol.PrepareRenameParams) (any, error) {
@@ -216,7 +244,8 @@ func (s *Server) rename(ctx context.Context, p *protocol.RenameParams) (*protoco
 	if err != nil {
 		return nil, err
 	}
-	to := r.prefix + p.NewName
+	r.to = p.NewName
+	to := r.prefix + r.to
 	x := s.Session.Index
 	x.Invalidate() // a file that changed a moment ago counts too
 	places, err := x.Everywhere(ctx, r.sym)
@@ -273,7 +302,7 @@ func (s *Server) rename(ctx context.Context, p *protocol.RenameParams) (*protoco
 // movable reports whether the objects of a name are in the state, so that a moved block is needed.
 func (r *renamed) movable() bool {
 	kind, _, _ := strings.Cut(r.sym.Addr, ".")
-	return index.KindOf(r.sym.Scope) == index.Other && !slices.Contains([]string{"var", "local", "output", "data", "ephemeral"}, kind)
+	return index.KindOf(r.sym.Scope) == index.Other && !slices.Contains([]string{"var", "local", "output", "data", "ephemeral", "list"}, kind)
 }
 
 // complete returns the reason why not all uses of a name may be known.
@@ -284,7 +313,7 @@ func (s *Server) complete(ctx context.Context, r *renamed, places []workspace.Pl
 			return refuse("%s has a syntax error, so that not all uses of %s are known", pl.File.Path, r.sym.Addr)
 		}
 		if other := x.Linked(pl.File.Path); other != "" {
-			return refuse("%s is also %s, through a symbolic link, so that the rename would change another module", pl.File.Path, other)
+			return refuse("%s is also %s, through a symbolic link, so that not all uses of %s are known", pl.File.Path, other, r.sym.Addr)
 		}
 		if !s.inWorkspace(pl.File.Path) {
 			return refuse("%s is also used in %s, which is not part of the workspace", r.sym.Addr, pl.File.Path)
@@ -304,29 +333,90 @@ func (s *Server) complete(ctx context.Context, r *renamed, places []workspace.Pl
 			return refuse("%s has a syntax error, so that not all uses of %s are known", f.Path, r.sym.Addr)
 		}
 	}
-	if strings.HasPrefix(r.sym.Addr, "var.") || strings.HasPrefix(r.sym.Addr, "output.") {
-		open, err := x.Unresolved(ctx, r.sym.Addr)
-		if err != nil {
+	kind, _, _ := strings.Cut(r.sym.Addr, ".")
+	if index.KindOf(r.sym.Scope) != index.Other || kind == "var" || kind == "output" {
+		if err := s.completeBroken(ctx, r); err != nil {
 			return err
 		}
-		for _, pl := range open {
-			if x.Written(pl.File, pl.Via) == "" {
-				return refuse("%s may be used in %s, line %d, whose module is not known from the files", r.sym.Addr, pl.File.Path, pl.Line)
+	}
+	switch kind {
+	case "var", "output":
+		return s.completeModule(ctx, r)
+	case "dependency":
+		return s.completeDependency(r)
+	case "include", "import":
+		for _, g := range x.Merged(x.File(r.sym.Scope))[1:] {
+			for _, o := range g.Names {
+				if o.Addr == r.sym.Addr && o.Role == index.Uses && !slices.ContainsFunc(g.Names, func(d index.Occurrence) bool { return d.Addr == o.Addr && d.Role == index.Declares }) {
+					return refuse("%s, line %d, names %s in a function, for all units that merge the file", g.Path, o.Line, r.sym.Addr)
+				}
 			}
 		}
 	}
-	if strings.HasPrefix(r.sym.Addr, "dependency.") { // blocks of imported and included files are merged
-		users, err := x.Users(ctx, r.sym.Scope)
-		if err != nil {
-			return err
+	return nil
+}
+
+// completeBroken returns an error if a file with a syntax error may use a name. The names behind the error are not
+// known.
+func (s *Server) completeBroken(ctx context.Context, r *renamed) error {
+	all, err := s.Session.Index.All(ctx)
+	if err != nil {
+		return err
+	}
+	word, err := regexp.Compile(`\b` + regexp.QuoteMeta(r.id) + `\b`)
+	if err != nil {
+		return err
+	}
+	for _, f := range all {
+		if f.Broken && !isTemplate(f.Path) && word.Match(s.Session.Files.Text(f.Path).Bytes) {
+			return refuse("%s has a syntax error, so that not all uses of %s are known", f.Path, r.sym.Addr)
 		}
-		own := x.File(r.sym.Scope)
-		for via := range own.Paths {
-			users = append(users, x.Target(own, via))
+	}
+	return nil
+}
+
+// completeModule returns the reason why not all uses of a variable or output of a module may be known.
+func (s *Server) completeModule(ctx context.Context, r *renamed) error {
+	x := s.Session.Index
+	open, err := x.Unresolved(ctx, r.sym.Addr)
+	if err != nil || len(open) == 0 {
+		return err
+	}
+	users, err := x.Users(ctx, r.sym.Scope)
+	if err != nil {
+		return err
+	}
+	// A module that only other modules call gets no value from a variable file.
+	called := len(users) > 0 && !slices.ContainsFunc(users, func(u string) bool { return !index.KindOf(u).OfModule() })
+	for _, pl := range open {
+		switch {
+		case pl.File.Kind == index.Values:
+			if !called {
+				return refuse("%s may be set in %s, line %d, whose module is not known from the files", r.sym.Addr, pl.File.Path, pl.Line)
+			}
+		case pl.Via == "terraform" && x.Written(pl.File, pl.Via) == "":
+			dirs := x.MergedModules(pl.File.Path)
+			if len(dirs) > 1 && (slices.Contains(dirs, r.sym.Scope) || slices.Contains(dirs, "")) {
+				return refuse("%s, line %d, sets %s for units of several modules", pl.File.Path, pl.Line, r.sym.Addr)
+			}
+			fallthrough
+		case x.Written(pl.File, pl.Via) == "":
+			return refuse("%s may be used in %s, line %d, whose module is not known from the files", r.sym.Addr, pl.File.Path, pl.Line)
 		}
-		for _, path := range users {
-			if index.KindOf(path) == index.Unit && slices.ContainsFunc(x.File(path).Names, func(o index.Occurrence) bool { return o.Addr == r.sym.Addr && o.Via == "" }) {
-				return refuse("%s also uses %s, which may be the same", path, r.sym.Addr)
+	}
+	return nil
+}
+
+// completeDependency returns an error if a dependency block has, or would get, the name of a block with which it is
+// merged.
+func (s *Server) completeDependency(r *renamed) error {
+	x := s.Session.Index
+	for _, path := range append([]string{r.sym.Scope}, x.Merging(r.sym.Scope)...) {
+		for _, g := range x.Merged(x.File(path)) {
+			for _, o := range g.Names {
+				if same := o.Addr == r.sym.Addr && g.Path != r.sym.Scope; o.Role == index.Declares && (same || o.Addr == r.prefix+r.to) {
+					return refuse("%s, line %d, has %s too, which is merged with the renamed block", g.Path, o.Line, o.Addr)
+				}
 			}
 		}
 	}
@@ -340,11 +430,25 @@ func (s *Server) completeKey(ctx context.Context, r *renamed) error {
 	if err != nil {
 		return err
 	}
-	key := strings.TrimPrefix(r.sym.Addr, "key") // ".a.b"
+	if x.File(r.sym.Scope).Aliases {
+		return refuse("%s has aliases, so that one key may have several paths", r.sym.Scope)
+	}
+	key := strings.TrimPrefix(r.sym.Addr, "key") + "." // ".a.b."
+	dir := filepath.Dir(r.sym.Scope)
 	for _, f := range all {
-		for _, l := range f.Links {
-			if filepath.Base(l.Text) == filepath.Base(r.sym.Scope) && !slices.Contains(slices.Collect(maps.Values(f.Paths)), l.Text) {
-				return refuse("%s also reads %s, and not as a local value", f.Path, l.Text)
+		for _, read := range f.Reads {
+			path := read.Path
+			if path == "" {
+				if strings.HasSuffix(r.sym.Scope, read.End) && related(dir, filepath.Dir(f.Path)) {
+					return refuse("%s, line %d, may also read %s: the path is not known from the files", f.Path, read.Line, r.sym.Scope)
+				}
+				continue
+			}
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(filepath.Dir(f.Path), path)
+			}
+			if filepath.Clean(path) == r.sym.Scope {
+				return refuse("%s, line %d, also reads %s, and not as a local value", f.Path, read.Line, r.sym.Scope)
 			}
 		}
 		for i := range f.Names {
@@ -352,10 +456,17 @@ func (s *Server) completeKey(ctx context.Context, r *renamed) error {
 			if o.Via != "" || !strings.HasPrefix(o.Addr, "local.") || o.Role != index.Uses || x.Target(f, o.Addr) != r.sym.Scope {
 				continue
 			}
-			if part := o.Part; strings.HasPrefix(key, part) && part != key || strings.Contains(part, "[") {
-				return refuse("%s, line %d, uses %s%s as a whole, which contains the key", f.Path, o.Line, o.Addr, part)
+			if part := o.Part + "."; strings.HasPrefix(key, part) && part != key || strings.Contains(part, "[") {
+				return refuse("%s, line %d, uses %s%s as a whole, which contains the key", f.Path, o.Line, o.Addr, o.Part)
 			}
 		}
 	}
 	return nil
+}
+
+// related reports whether one of two directories is the other, or contains it.
+func related(a, b string) bool {
+	_, in := below(a, b)
+	_, around := below(b, a)
+	return in || around
 }

@@ -52,7 +52,7 @@ func below(path, dir string) (rest string, ok bool) {
 	if path == dir {
 		return "", true
 	}
-	return strings.CutPrefix(path, dir+string(filepath.Separator))
+	return strings.CutPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator)) // a root ends with a separator
 }
 
 // renaming computes the edits of one request.

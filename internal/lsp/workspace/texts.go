@@ -36,6 +36,11 @@ func (t *texts) compact(f *index.File) {
 	for i := range f.Links {
 		f.Links[i].Text = t.share(f.Links[i].Text)
 	}
+	f.Reads = slices.Clone(f.Reads)
+	for i := range f.Reads {
+		r := &f.Reads[i]
+		r.Path, r.End = t.share(r.Path), t.share(r.End)
+	}
 	for i := range f.Searched {
 		f.Searched[i] = t.share(f.Searched[i])
 	}

@@ -1,0 +1,229 @@
+package server
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/terrace-iac/terrace/internal/lsp/protocol"
+)
+
+// A rename edits every place that uses the name, or is refused with a reason.
+func TestRenameIsComplete(t *testing.T) {
+	const root = "-- root.hcl --\nlocals {\n  region = \"eu\"\n}\ninputs = {\n  region = local.region\n  where  = path_relative_to_include(\"root\")\n}\n"
+	const module = "-- modules/app/main.tf --\nvariable \"name\" {\n  default = \"\"\n}\noutput \"id\" {\n  value = var.name\n}\n"
+	for _, c := range []struct {
+		name, files, file, at, to string
+		refused                   string   // part of the reason, or "" if the name is renamed
+		want                      []string // "FILE: text" that the files contain afterwards
+	}{
+		{
+			name:  "an argument of a module in an environment file",
+			files: module + "-- prod.hcl --\nmodule \"app\" {\n  source = \"./modules/app\"\n  name   = \"x\"\n}\n",
+			file:  "modules/app/main.tf", at: "variable \"", to: "title",
+			want: []string{"prod.hcl: title   = \"x\"", "modules/app/main.tf: value = var.title"},
+		},
+		{
+			name:  "the name of a module of an environment file",
+			files: module + "-- prod.hcl --\nmodule \"app\" {\n  source = \"./modules/app\"\n}\nmodule \"web\" {\n  source = \"./modules/app\"\n  name   = module.app.outputs.id\n}\n",
+			file:  "prod.hcl", at: "module \"", to: "other", refused: "state",
+		},
+		{
+			name:  "an output of an environment file that another file imports",
+			files: module + "-- prod.hcl --\nmodule \"app\" {\n  source = \"./modules/app\"\n}\n-- web/terragrunt.hcl --\nimport \"prod\" {\n  config_path = \"../prod.hcl\"\n}\nterraform {\n  source = \"../modules/app\"\n}\ninputs = {\n  name = import.prod.module.app.outputs.id\n}\n",
+			file:  "modules/app/main.tf", at: "output \"", to: "number",
+			want: []string{"web/terragrunt.hcl: import.prod.module.app.outputs.number"},
+		},
+		{
+			name:  "an output behind the dependency of an imported file",
+			files: module + "-- app/terragrunt.hcl --\nterraform {\n  source = \"../modules/app\"\n}\n-- lib.hcl --\ndependency \"app\" {\n  config_path = \"app\"\n}\n-- web/terragrunt.hcl --\nimport \"lib\" {\n  config_path = \"../lib.hcl\"\n}\nterraform {\n  source = \"../modules/app\"\n}\ninputs = {\n  name = import.lib.dependency.app.outputs.id\n}\n",
+			file:  "modules/app/main.tf", at: "output \"", to: "number",
+			want: []string{"web/terragrunt.hcl: import.lib.dependency.app.outputs.number"},
+		},
+		{
+			name:  "a dependency of an imported file",
+			files: module + "-- app/terragrunt.hcl --\nterraform {\n  source = \"../modules/app\"\n}\n-- lib.hcl --\ndependency \"app\" {\n  config_path = \"app\"\n}\n-- web/terragrunt.hcl --\nimport \"lib\" {\n  config_path = \"../lib.hcl\"\n}\nlocals {\n  common = read_terragrunt_config(\"../lib.hcl\")\n  id     = local.common.dependency.app.outputs.id\n}\ninputs = {\n  name = import.lib.dependency.app.outputs.id\n}\n",
+			file:  "lib.hcl", at: "dependency \"", to: "other",
+			want: []string{"web/terragrunt.hcl: import.lib.dependency.other.outputs.id", "web/terragrunt.hcl: local.common.dependency.other.outputs.id"},
+		},
+		{
+			name:  "a dependency of a merged file, to a name that the unit has",
+			files: module + "-- app/terragrunt.hcl --\nterraform {\n  source = \"../modules/app\"\n}\n-- lib.hcl --\ndependency \"app\" {\n  config_path = \"app\"\n}\n-- web/terragrunt.hcl --\nimport \"lib\" {\n  config_path = \"../lib.hcl\"\n  merge       = true\n}\ndependency \"other\" {\n  config_path = \"../app\"\n}\n",
+			file:  "lib.hcl", at: "dependency \"", to: "other", refused: "dependency.other",
+		},
+		{
+			name:  "the label of an include in a function",
+			files: root + "-- app/terragrunt.hcl --\ninclude \"root\" {\n  path = find_in_parent_folders(\"root.hcl\")\n}\ninputs = {\n  a = path_relative_to_include(\"root\")\n  b = get_parent_terragrunt_dir(\"root\")\n  c = path_relative_from_include(\"root\")\n}\n",
+			file:  "app/terragrunt.hcl", at: "include \"", to: "top", refused: "root.hcl, line 6, names include.root in a function",
+		},
+		{
+			name:  "the label of an include in a function of the unit alone",
+			files: "-- root.hcl --\ninputs = {}\n-- app/terragrunt.hcl --\ninclude \"root\" {\n  path = find_in_parent_folders(\"root.hcl\")\n}\ninputs = {\n  a = path_relative_to_include(\"root\")\n  b = get_parent_terragrunt_dir(\"root\")\n  c = path_relative_from_include(\"root\")\n}\n",
+			file:  "app/terragrunt.hcl", at: "include \"", to: "top",
+			want: []string{"app/terragrunt.hcl: path_relative_to_include(\"top\")", "app/terragrunt.hcl: get_parent_terragrunt_dir(\"top\")", "app/terragrunt.hcl: path_relative_from_include(\"top\")"},
+		},
+		{
+			name:  "the name of an import in a function",
+			files: "-- root.hcl --\ninputs = {}\n-- app/terragrunt.hcl --\nimport \"root\" {\n  config_path = \"../root.hcl\"\n}\ninputs = {\n  a = path_relative_to_import(\"root\")\n}\n",
+			file:  "app/terragrunt.hcl", at: "import \"", to: "top",
+			want: []string{"app/terragrunt.hcl: path_relative_to_import(\"top\")"},
+		},
+		{
+			name:  "a key that an expression reads",
+			files: "-- main.tf --\nlocals {\n  data = yamldecode(file(\"${path.module}/data.yaml\"))\n  size = local.data.size\n}\noutput \"again\" {\n  value = yamldecode(file(\"${path.module}/data.yaml\")).size\n}\n-- data.yaml --\nsize: 1\n",
+			file:  "data.yaml", at: "", to: "number", refused: "also reads",
+		},
+		{
+			name:  "a key that a unit reads as a whole",
+			files: "-- live/common.yaml --\nsize: 1\n-- live/app/terragrunt.hcl --\nlocals {\n  data = yamldecode(file(find_in_parent_folders(\"common.yaml\")))\n  size = local.data.size\n}\n-- live/web/terragrunt.hcl --\ninputs = yamldecode(file(find_in_parent_folders(\"common.yaml\")))\n",
+			file:  "live/common.yaml", at: "", to: "number", refused: "also reads",
+		},
+		{
+			name:  "a key that a template reads",
+			files: "-- main.tf --\nlocals {\n  data = yamldecode(file(\"${path.module}/data.yaml\"))\n  size = local.data.size\n  raw  = templatefile(\"${path.module}/data.yaml\", {})\n}\n-- data.yaml --\nsize: 1\n",
+			file:  "data.yaml", at: "", to: "number", refused: "also reads",
+		},
+		{
+			name:  "a key of a file with a path that is not constant",
+			files: "-- main.tf --\nlocals {\n  data = yamldecode(file(\"${path.module}/data.yaml\"))\n  size = local.data.size\n  all  = { for f in fileset(path.module, \"*.yaml\") : f => yamldecode(file(\"${path.module}/${f}\")).size }\n}\n-- data.yaml --\nsize: 1\n",
+			file:  "data.yaml", at: "", to: "number", refused: "not known",
+		},
+		{
+			name:  "a key below an anchor",
+			files: "-- main.tf --\nlocals {\n  data = yamldecode(file(\"${path.module}/data.yaml\"))\n  size = local.data.base.size\n  prod = local.data.prod.size\n}\n-- data.yaml --\nbase: &base\n  size: 1\nprod:\n  <<: *base\n  other: 2\n",
+			file:  "data.yaml", at: "base: &base\n  ", to: "number", refused: "alias",
+		},
+		{
+			name:  "a key next to a longer one that is used as a whole",
+			files: "-- main.tf --\nlocals {\n  data = yamldecode(file(\"${path.module}/data.yaml\"))\n  size = local.data.sizes.small\n  all  = local.data.size\n}\n-- data.yaml --\nsizes:\n  small: 1\nsize: 2\n",
+			file:  "data.yaml", at: "sizes:\n  ", to: "little",
+			want: []string{"main.tf: local.data.sizes.little", "data.yaml: little: 1"},
+		},
+		{
+			name:  "an argument of a call whose source an override file sets",
+			files: "-- main.tf --\nmodule \"m\" {\n  source = \"./a\"\n  size   = 1\n}\noutput \"o\" {\n  value = module.m.out\n}\n-- x_override.tf --\nmodule \"m\" {\n  source = \"./b\"\n}\n-- a/main.tf --\nvariable \"size\" {}\noutput \"out\" {\n  value = var.size\n}\n-- b/main.tf --\nvariable \"size\" {}\noutput \"out\" {\n  value = var.size\n}\n",
+			file:  "b/main.tf", at: "variable \"", to: "number",
+			want: []string{"main.tf: number   = 1"},
+		},
+		{
+			name:  "an argument of a call whose source an override file replaces",
+			files: "-- main.tf --\nmodule \"m\" {\n  source = \"./a\"\n  size   = 1\n}\noutput \"o\" {\n  value = module.m.out\n}\n-- x_override.tf --\nmodule \"m\" {\n  source = \"./b\"\n}\n-- a/main.tf --\nvariable \"size\" {}\noutput \"out\" {\n  value = var.size\n}\n-- b/main.tf --\nvariable \"size\" {}\noutput \"out\" {\n  value = var.size\n}\n",
+			file:  "a/main.tf", at: "variable \"", to: "number",
+			want: []string{"main.tf: size   = 1"},
+		},
+		{
+			name:  "a variable that a caller with a syntax error sets",
+			files: "-- main.tf --\nlocals {\n  x = [\n}\nmodule \"m\" {\n  source = \"./m\"\n  size   = 1\n}\n-- m/main.tf --\nvariable \"size\" {}\n",
+			file:  "m/main.tf", at: "variable \"", to: "number", refused: "syntax error",
+		},
+		{
+			name:  "a variable that the variable file of a unit sets",
+			files: module + "-- live/app/terragrunt.hcl --\nterraform {\n  source = \"../../modules/app\"\n  extra_arguments \"vars\" {\n    commands           = [\"plan\"]\n    required_var_files = [\"../common.tfvars\"]\n  }\n}\n-- live/common.tfvars --\nname = \"x\"\n",
+			file:  "modules/app/main.tf", at: "variable \"", to: "title",
+			want: []string{"live/common.tfvars: title = \"x\""},
+		},
+		{
+			name:  "a variable that the automatic variable file of a unit sets",
+			files: module + "-- live/app/terragrunt.hcl --\nterraform {\n  source = \"../../modules/app\"\n}\n-- live/app/terraform.tfvars --\nname = \"x\"\n",
+			file:  "modules/app/main.tf", at: "variable \"", to: "title",
+			want: []string{"live/app/terraform.tfvars: title = \"x\""},
+		},
+		{
+			name:  "a variable that a variable file in another directory sets",
+			files: "-- main.tf --\nvariable \"size\" {}\n-- envs/prod.tfvars --\nsize = 1\n",
+			file:  "main.tf", at: "variable \"", to: "number", refused: "envs/prod.tfvars",
+		},
+		{
+			name:  "a list block of a query",
+			files: "-- main.tf --\nvariable \"size\" {}\n-- q.tfquery.hcl --\nlist \"terraform_data\" \"all\" {\n  provider = terraform\n}\n",
+			file:  "q.tfquery.hcl", at: "list \"terraform_data\" \"", to: "every",
+			want: []string{"q.tfquery.hcl: list \"terraform_data\" \"every\" {\n  provider = terraform\n}\n$"},
+		},
+		{
+			name:  "an input that a parent file sets for units of one module",
+			files: module + "-- terragrunt.hcl --\ninputs = {\n  name = \"x\"\n}\n-- app/terragrunt.hcl --\ninclude \"root\" {\n  path = find_in_parent_folders()\n}\nterraform {\n  source = \"../modules/app\"\n}\n",
+			file:  "modules/app/main.tf", at: "variable \"", to: "title",
+			want: []string{"terragrunt.hcl: title = \"x\""},
+		},
+		{
+			name:  "an input that a parent file sets for units of several modules",
+			files: module + "-- modules/web/main.tf --\nvariable \"name\" {}\n-- terragrunt.hcl --\ninputs = {\n  name = \"x\"\n}\n-- app/terragrunt.hcl --\ninclude \"root\" {\n  path = find_in_parent_folders()\n}\nterraform {\n  source = \"../modules/app\"\n}\n-- web/terragrunt.hcl --\ninclude \"root\" {\n  path = find_in_parent_folders()\n}\nterraform {\n  source = \"../modules/web\"\n}\n",
+			file:  "modules/app/main.tf", at: "variable \"", to: "title", refused: "terragrunt.hcl, line 2, sets var.name for units of several modules",
+		},
+		{
+			name:  "a dependency of a merged file, which the unit uses",
+			files: module + "-- app/terragrunt.hcl --\nterraform {\n  source = \"../modules/app\"\n}\n-- lib.hcl --\ndependency \"app\" {\n  config_path = \"app\"\n}\n-- web/terragrunt.hcl --\nimport \"lib\" {\n  config_path = \"../lib.hcl\"\n  merge       = true\n}\ninputs = {\n  name = dependency.app.outputs.id\n}\n",
+			file:  "lib.hcl", at: "dependency \"", to: "other",
+			want: []string{"web/terragrunt.hcl: dependency.other.outputs.id", "lib.hcl: dependency \"other\""},
+		},
+		{
+			name:  "a dependency of a merged file, from its use",
+			files: module + "-- app/terragrunt.hcl --\nterraform {\n  source = \"../modules/app\"\n}\n-- lib.hcl --\ndependency \"app\" {\n  config_path = \"app\"\n}\n-- web/terragrunt.hcl --\nimport \"lib\" {\n  config_path = \"../lib.hcl\"\n  merge       = true\n}\ninputs = {\n  name = dependency.app.outputs.id\n}\n",
+			file:  "web/terragrunt.hcl", at: "name = dependency.", to: "other",
+			want: []string{"web/terragrunt.hcl: dependency.other.outputs.id", "lib.hcl: dependency \"other\""},
+		},
+		{
+			name:  "the key of an object in a local value",
+			files: "-- main.tf --\nlocals {\n  all = { size = 1 }\n  one = local.all.size\n}\n",
+			file:  "main.tf", at: "one = local.all.", to: "other", refused: "the key size cannot be renamed: no file",
+		},
+		{
+			name:  "a path with spaces and percent signs",
+			files: "-- a b/100% c.tf --\nvariable \"size\" {}\noutput \"o\" {\n  value = var.size\n}\n-- main.tf --\nmodule \"m\" {\n  source = \"./a b\"\n  size   = 1\n}\n",
+			file:  "a b/100% c.tf", at: "variable \"", to: "number",
+			want: []string{"a b/100% c.tf: var.number", "main.tf: number   = 1"},
+		},
+		{
+			name:  "a text with wide characters and carriage returns",
+			files: "-- main.tf --\nvariable \"size\" {}\r\nlocals {\r\n  a = \"😀é ${var.size} 😀 ${var.size}\" // 😀\r\n}\r\n",
+			file:  "main.tf", at: "variable \"", to: "number",
+			want: []string{"main.tf: a = \"😀é ${var.number} 😀 ${var.number}\" // 😀\r\n"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := unpack(t, c.files)
+			cl := start(t, dir, nil)
+			p := cl.at(c.file, c.at)
+			p["newName"] = c.to
+			var e protocol.WorkspaceEdit
+			err := cl.try("textDocument/rename", p, &e)
+			switch {
+			case c.refused != "":
+				if err == nil || !strings.Contains(err.Error(), c.refused) {
+					t.Errorf("the rename returns %v and %s, not an error with %q", err, asJSON(e), c.refused)
+				}
+				return
+			case err != nil:
+				t.Fatal(err)
+			}
+			apply(t, &e)
+			for _, w := range c.want {
+				file, text, _ := strings.Cut(w, ": ")
+				raw, err := os.ReadFile(filepath.Join(dir, file))
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, atEnd := strings.CutSuffix(text, "$")
+				if !strings.Contains(string(raw), text) || atEnd && !strings.HasSuffix(string(raw), text) {
+					t.Errorf("%s does not contain %q:\n%s", file, text, raw)
+				}
+			}
+		})
+	}
+}
+
+// A module in a directory to which a symbolic link leads is also used through the link.
+func TestRenameThroughLinkedDirectory(t *testing.T) {
+	dir := unpack(t, "-- real/main.tf --\nvariable \"size\" {}\n-- main.tf --\nmodule \"m\" {\n  source = \"./link\"\n  size   = 1\n}\n")
+	if err := os.Symlink("real", filepath.Join(dir, "link")); err != nil {
+		t.Skip(err)
+	}
+	c := start(t, dir, nil)
+	p := c.at("real/main.tf", "variable \"")
+	p["newName"] = "number"
+	var e protocol.WorkspaceEdit
+	if err := c.try("textDocument/rename", p, &e); err == nil || !strings.Contains(err.Error(), "symbolic link") {
+		t.Errorf("the rename returns %v and %s", err, asJSON(e))
+	}
+}
