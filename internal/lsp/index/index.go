@@ -140,11 +140,11 @@ func (a *Argument) Address() string {
 	if a.Addr == "" {
 		return a.Name
 	}
-	return a.Addr + step(a.Name)
+	return a.Addr + Step(a.Name)
 }
 
-// step returns the text of a step to a key.
-func step(key string) string {
+// Step returns the text of a step to a key in an address.
+func Step(key string) string {
 	if value.IsIdentifier(key) {
 		return "." + key
 	}
@@ -376,7 +376,7 @@ func (w *walker) inner(addr string, x hclsyntax.Expression, depth int) {
 			}
 			at := item.KeyExpr.Range()
 			w.Arguments = append(w.Arguments, Argument{Addr: addr, Name: name, Start: at.Start.Byte, End: at.End.Byte, Line: at.Start.Line, Inner: true})
-			w.inner(addr+step(name), item.ValueExpr, depth+1)
+			w.inner(addr+Step(name), item.ValueExpr, depth+1)
 		}
 	case *hclsyntax.TupleConsExpr:
 		for i, item := range x.Exprs {
