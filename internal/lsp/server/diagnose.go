@@ -199,12 +199,15 @@ func (s *Server) lastRuled(path string, text *document.Text) []protocol.Diagnost
 	return out
 }
 
-// ruleFindings returns the findings of rules in a file as it is now. ok is false if they are not known:
-// the module or unit has errors, or ctx ended.
+// ruleFindings returns the findings of rules in a file as it is now. There are none if the module or unit has
+// errors. ok is false if ctx ended.
 func (s *Server) ruleFindings(ctx context.Context, path string, text *document.Text) (out []protocol.Diagnostic, ok bool) {
 	found := s.rulings(ctx, path)
-	if found == nil || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return nil, false
+	}
+	if found == nil {
+		found = &workspace.Rulings{}
 	}
 	for _, f := range found.Findings {
 		if at := f.At(); at.Filename == path {

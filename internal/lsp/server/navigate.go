@@ -184,7 +184,11 @@ func (s *Server) renameAt(f *index.File, offset int) (*renamed, error) {
 		declared := slices.ContainsFunc(s.Session.Index.Find(sym), func(p workspace.Place) bool { return p.Role == index.Declares })
 		dot := strings.LastIndex(sym.Addr, ".")
 		kind, _, _ := strings.Cut(sym.Addr, ".")
-		if why := fixedName(kind, index.KindOf(sym.Scope)); why != "" && (declared || kind == "values") {
+		why := fixedName(kind, index.KindOf(sym.Scope))
+		if kind == "input" && len(s.Session.Index.MergedModules(f.Path)) > 1 {
+			why = "it is an input of units of several modules"
+		}
+		if why != "" && (declared || kind == "values") {
 			return nil, refuse("%s cannot be renamed: %s", sym.Addr, why)
 		}
 		if declared {
@@ -394,18 +398,19 @@ func (s *Server) completeModule(ctx context.Context, r *renamed) error {
 			if !called {
 				return refuse("%s may be set in %s, line %d, whose module is not known from the files", r.sym.Addr, pl.File.Path, pl.Line)
 			}
-		case pl.Via == "terraform" && x.Written(pl.File, pl.Via) == "":
-			dirs := x.MergedModules(pl.File.Path)
-			if len(dirs) > 1 && (slices.Contains(dirs, r.sym.Scope) || slices.Contains(dirs, "")) {
+		case pl.Via == "terraform" && readBySeveral(x.MergedModules(pl.File.Path)):
+			if slices.Contains(x.MergedModules(pl.File.Path), r.sym.Scope) {
 				return refuse("%s, line %d, sets %s for units of several modules", pl.File.Path, pl.Line, r.sym.Addr)
 			}
-			fallthrough
 		case x.Written(pl.File, pl.Via) == "":
 			return refuse("%s may be used in %s, line %d, whose module is not known from the files", r.sym.Addr, pl.File.Path, pl.Line)
 		}
 	}
 	return nil
 }
+
+// readBySeveral reports whether modules of units are several, and all are known.
+func readBySeveral(dirs []string) bool { return len(dirs) > 1 && !slices.Contains(dirs, "") }
 
 // completeDependency returns an error if a dependency block has, or would get, the name of a block with which it is
 // merged.

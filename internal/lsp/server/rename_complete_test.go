@@ -152,6 +152,12 @@ func TestRenameIsComplete(t *testing.T) {
 			file:  "modules/app/main.tf", at: "variable \"", to: "title", refused: "terragrunt.hcl, line 2, sets var.name for units of several modules",
 		},
 		{
+			name:  "a variable with the name of an input of other modules",
+			files: module + "-- modules/web/main.tf --\nvariable \"name\" {}\n-- modules/own/main.tf --\nvariable \"name\" {}\n-- terragrunt.hcl --\ninputs = {\n  name = \"x\"\n}\n-- app/terragrunt.hcl --\ninclude \"root\" {\n  path = find_in_parent_folders()\n}\nterraform {\n  source = \"../modules/app\"\n}\n-- web/terragrunt.hcl --\ninclude \"root\" {\n  path = find_in_parent_folders()\n}\nterraform {\n  source = \"../modules/web\"\n}\n",
+			file:  "modules/own/main.tf", at: "variable \"", to: "title",
+			want: []string{"modules/own/main.tf: variable \"title\""},
+		},
+		{
 			name:  "a dependency of a merged file, which the unit uses",
 			files: module + "-- app/terragrunt.hcl --\nterraform {\n  source = \"../modules/app\"\n}\n-- lib.hcl --\ndependency \"app\" {\n  config_path = \"app\"\n}\n-- web/terragrunt.hcl --\nimport \"lib\" {\n  config_path = \"../lib.hcl\"\n  merge       = true\n}\ninputs = {\n  name = dependency.app.outputs.id\n}\n",
 			file:  "lib.hcl", at: "dependency \"", to: "other",

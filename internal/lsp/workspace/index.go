@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -75,8 +76,8 @@ type Index struct {
 	overrides map[string]int
 	// appearances is the number of files that have appeared or disappeared after the first walk.
 	appearances int
-	// read contains the modules of the units that merge a file, by its path, for one version.
-	read        map[string]mergedModules
+	// read contains the results of readers, for one version.
+	read        map[string][]string
 	readVersion int
 }
 
@@ -1068,7 +1069,7 @@ func (x *Index) moduleOf(f *index.File, addr string) (Symbol, bool) {
 	if own != "" && x.hasModule(own) {
 		return Symbol{own, addr}, true
 	}
-	switch dirs := x.MergedModules(f.Path); {
+	switch dirs := x.readers(f.Path); {
 	case len(dirs) == 1 && dirs[0] != "":
 		return Symbol{dirs[0], addr}, true
 	case len(dirs) == 0 && own != "":
@@ -1181,22 +1182,12 @@ func (x *Index) mergedIn(path string) (out []string) {
 	return out
 }
 
-// mergedModules are the modules of the units that merge a file.
-type mergedModules []string
+// MergedModules returns the directories of the modules of the units that merge a file. "" means a module that is not
+// known.
+func (x *Index) MergedModules(path string) []string { return x.mergedModules(path, math.MaxInt) }
 
-// MergedModules returns the directories of the modules of the units that merge a file, at most two of them. "" means
-// a module that is not known.
-func (x *Index) MergedModules(path string) []string {
-	x.mu.Lock()
-	version := x.version
-	if x.read == nil || x.readVersion != version {
-		x.read, x.readVersion = map[string]mergedModules{}, version
-	}
-	out, known := x.read[path]
-	x.mu.Unlock()
-	if known {
-		return out
-	}
+// mergedModules returns at most limit of the directories that MergedModules returns.
+func (x *Index) mergedModules(path string, limit int) (out []string) {
 	for _, user := range x.Merging(path) {
 		if !isDefault(user) {
 			continue
@@ -1207,11 +1198,31 @@ func (x *Index) MergedModules(path string) []string {
 			dir = x.OwnModule(f)
 		}
 		if !slices.Contains(out, dir) {
-			if out = append(out, dir); len(out) == 2 {
+			if out = append(out, dir); len(out) == limit {
 				break
 			}
 		}
 	}
+	return out
+}
+
+// severalModules is the number of modules from which on a file's inputs belong to no single module. An estate may have
+// thousands of units that merge the file, so that no others are searched.
+const severalModules = 2
+
+// readers returns at most severalModules of the directories that MergedModules returns, and keeps them.
+func (x *Index) readers(path string) []string {
+	x.mu.Lock()
+	version := x.version
+	if x.read == nil || x.readVersion != version {
+		x.read, x.readVersion = map[string][]string{}, version
+	}
+	out, known := x.read[path]
+	x.mu.Unlock()
+	if known {
+		return out
+	}
+	out = x.mergedModules(path, severalModules)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.readVersion == version {
