@@ -107,7 +107,7 @@ func (s *Server) content(ctx context.Context, p *protocol.TextDocumentContentPar
 }
 
 // originPattern matches a position in a comment of an effective module.
-var originPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([^\s,()"]+):(\d+)`) })
+var originPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([^,()"]+):(\d+)`) })
 
 // moduleOrigins returns the links of the positions in the comments of an effective module.
 func (s *Server) moduleOrigins(dir string, text *document.Text) []protocol.DocumentLink {
@@ -119,13 +119,18 @@ func (s *Server) moduleOrigins(dir string, text *document.Text) []protocol.Docum
 			continue
 		}
 		for _, m := range originPattern().FindAllSubmatchIndex(line[comment:], -1) {
-			file := filepath.Join(dir, string(line[comment+m[2]:comment+m[3]]))
 			number, err := strconv.Atoi(string(line[comment+m[4] : comment+m[5]]))
-			if err != nil || !s.Session.Files.Exists(file) {
+			if err != nil {
 				continue
 			}
-			start := text.LineStart(i) + comment
-			out = append(out, protocol.DocumentLink{Range: text.Range(start+m[0], start+m[1], s.encoding), Target: lineURI(file, number)})
+			name := string(line[comment+m[2] : comment+m[3]]) // behind words, and the name may contain spaces
+			for !s.Session.Files.Exists(filepath.Join(dir, name)) && name != "" {
+				_, name, _ = strings.Cut(name, " ")
+			}
+			if name != "" {
+				start := text.LineStart(i) + comment
+				out = append(out, protocol.DocumentLink{Range: text.Range(start+m[3]-len(name), start+m[1], s.encoding), Target: lineURI(filepath.Join(dir, name), number)})
+			}
 		}
 	}
 	return out

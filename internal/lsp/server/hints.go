@@ -87,10 +87,21 @@ func (s *Server) inputLabel(ctx context.Context, path, name string) string {
 		return ""
 	}
 	last := x.Steps[len(x.Steps)-1]
-	if last.At == nil || filepath.Base(last.At.File) == filepath.Base(path) {
+	if last.At == nil {
 		return ""
 	}
-	return fmt.Sprintf("from %s:%d", filepath.Base(last.At.File), last.At.Line)
+	from := last.At.File
+	if !filepath.IsAbs(from) { // relative to the unit from which the file is seen
+		from = filepath.Join(filepath.Dir(cmp.Or(s.seenFrom(ctx, path).at, path)), from)
+	}
+	shown := filepath.Base(from)
+	switch {
+	case from == path:
+		return ""
+	case shown == filepath.Base(path):
+		shown = relative(filepath.Dir(path), from, false)
+	}
+	return fmt.Sprintf("from %s:%d", shown, last.At.Line)
 }
 
 // overrideLabel returns what an argument of a module replaces, or what replaces it, or "".

@@ -170,7 +170,7 @@ func (s *Server) explained(ctx context.Context, path, address, module string) st
 	_ = x.Print(&b) // a strings.Builder returns no error
 	out := b.String()
 	if len(out) > maxHover {
-		out = out[:maxHover] + "…"
+		out = strings.ToValidUTF8(out[:maxHover], "") + "…"
 	}
 	out = source.HideCredentials(out)
 	if v := s.seenFrom(ctx, path); v.at != "" && filepath.Dir(v.at) != filepath.Dir(path) || v.calls != "" {

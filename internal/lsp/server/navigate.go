@@ -3,11 +3,13 @@ package server
 import (
 	"bytes"
 	"context"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/creachadair/jrpc2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/internal/lsp/document"
 	"github.com/terrace-iac/terrace/internal/lsp/index"
@@ -240,6 +242,7 @@ func (s *Server) prepareRename(_ context.Context, p *protocol.PrepareRenameParam
 
 // rename renames a name everywhere in the workspace. It refuses if it cannot find all uses.
 func (s *Server) rename(ctx context.Context, p *protocol.RenameParams) (*protocol.WorkspaceEdit, error) {
+	before := s.Session.Files.Changes()
 	_, text, f, err := s.open(p.TextDocument)
 	if err != nil {
 		return nil, err
@@ -299,6 +302,28 @@ func (s *Server) rename(ctx context.Context, p *protocol.RenameParams) (*protoco
 		}
 		uri := document.URI(base.File.Path)
 		changes[uri] = append(changes[uri], protocol.TextEdit{Range: end, NewText: block})
+	}
+	return s.workspaceEdit(changes, before)
+}
+
+// workspaceEdit returns edits, by the URI of their file, with the versions of the open documents. It returns an error
+// if one of the documents was changed after a number of changes of the session: its positions may be outdated.
+func (s *Server) workspaceEdit(changes map[string][]protocol.TextEdit, before int) (*protocol.WorkspaceEdit, error) {
+	var all []any
+	for _, uri := range slices.Sorted(maps.Keys(changes)) {
+		path := document.Path(uri)
+		if s.Session.Files.ChangedSince(path, before) {
+			return nil, jrpc2.Errorf(codeContentModified, "%s was changed meanwhile", path)
+		}
+		var e protocol.DocumentEdit
+		e.TextDocument.URI, e.Edits = uri, changes[uri]
+		if b := s.Session.Files.Buffer(path); b != nil {
+			e.TextDocument.URI, e.TextDocument.Version = b.URI, &b.Version
+		}
+		all = append(all, e)
+	}
+	if s.client.Workspace.WorkspaceEdit.DocumentChanges {
+		return &protocol.WorkspaceEdit{DocumentChanges: all}, nil
 	}
 	return &protocol.WorkspaceEdit{Changes: changes}, nil
 }
