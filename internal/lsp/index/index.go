@@ -171,11 +171,29 @@ type File struct {
 	Links  []Link
 	// Reads contains the files that functions read, other than those whose keys are names of the file.
 	Reads []Read
+	// Wholes are the uses of all names of another file at once.
+	Wholes []Whole
+	// Objects are the values whose names the index does not know, where each name sets something.
+	Objects []Object
 	// Aliases means that parts of a YAML file repeat other parts, so that one key may have several paths.
 	Aliases bool
 	// Searched contains the names of files that were searched in parent directories. Paths depends on
 	// where such files exist.
 	Searched []string
+}
+
+// A Whole is a use of all names that another file has of one kind: "locals", "inputs", "outputs" or "values", or "file"
+// for all of them.
+type Whole struct {
+	Names, Via string
+	Line       int // counted from 1
+}
+
+// An Object is a value with names that the index does not know, such as a local value that is merged into the inputs.
+type Object struct {
+	Prefix string // of the addresses of the names: "var.", "output." or "values."
+	Via    string // as in Occurrence
+	Line   int    // counted from 1
 }
 
 // A Read is a call of a function that reads a file.
@@ -221,7 +239,7 @@ func Of(path string, text []byte, exists func(path string) bool) *File {
 	if body == nil {
 		return f
 	}
-	w := &walker{File: f, text: text, exists: exists, root: body, keyed: map[*hclsyntax.FunctionCallExpr]bool{}}
+	w := &walker{File: f, text: text, exists: exists, root: body, keyed: map[*hclsyntax.FunctionCallExpr]bool{}, continued: map[hclsyntax.Node]bool{}}
 	if exists == nil {
 		w.exists = func(path string) bool {
 			_, err := os.Stat(path)
@@ -296,9 +314,13 @@ func (f *File) ArgumentAt(offset int) *Argument {
 
 type walker struct {
 	*File
-	text   []byte
-	root   *hclsyntax.Body
-	keyed  map[*hclsyntax.FunctionCallExpr]bool // the calls that read the files whose keys are names
+	text  []byte
+	root  *hclsyntax.Body
+	keyed map[*hclsyntax.FunctionCallExpr]bool // the calls that read the files whose keys are names
+	// continued contains the expressions behind which a reference continues, and the calls that are local values.
+	continued map[hclsyntax.Node]bool
+	// order means that references of an argument are about an order or a target, and not about values.
+	order  bool
 	exists func(path string) bool
 	// provider means that traversals are provider configurations.
 	provider bool
@@ -499,6 +521,13 @@ func (w *walker) run(b *hclsyntax.Block) {
 
 // unit adds the names of a unit file.
 func (w *walker) unit(body *hclsyntax.Body) {
+	for _, b := range body.Blocks {
+		for _, a := range b.Body.Attributes {
+			if call := readCall(a.Expr); b.Type == "locals" && call != nil {
+				w.continued[call] = true // the uses of the local value are found
+			}
+		}
+	}
 	w.body(body)
 	for _, b := range body.Blocks {
 		label := ""
@@ -629,7 +658,9 @@ func (w *walker) keys(x hclsyntax.Expression, o Occurrence) {
 			if name == "" {
 				name = w.constant(item.KeyExpr)
 			}
-			if name != "" {
+			if name == "" {
+				w.object(item.KeyExpr, o)
+			} else {
 				n := o
 				n.Addr += name
 				if n.Role == Declares {
@@ -639,15 +670,29 @@ func (w *walker) keys(x hclsyntax.Expression, o Occurrence) {
 			}
 		}
 	case *hclsyntax.FunctionCallExpr:
-		if x.Name == "merge" {
-			for _, a := range x.Args {
-				w.keys(a, o)
-			}
+		if x.Name != "merge" && x.Name != "deep_merge" {
+			w.object(x, o)
+			break
 		}
+		for _, a := range x.Args {
+			w.keys(a, o)
+		}
+	case *hclsyntax.ConditionalExpr:
+		w.keys(x.TrueResult, o)
+		w.keys(x.FalseResult, o)
 	case *hclsyntax.ParenthesesExpr:
 		w.keys(x.Expression, o)
 	case *hclsyntax.TemplateWrapExpr:
 		w.keys(x.Wrapped, o)
+	default:
+		w.object(x, o)
+	}
+}
+
+// object adds a value whose names are not known.
+func (w *walker) object(x hclsyntax.Expression, o Occurrence) {
+	if o.Role == Sets {
+		w.Objects = append(w.Objects, Object{o.Addr, o.Via, x.Range().Start.Line})
 	}
 }
 
@@ -669,6 +714,9 @@ func (w *walker) constant(x hcl.Expression) string {
 	return v.AsString()
 }
 
+// ordering are the arguments whose references are about an order or a target, and not about values.
+var ordering = []string{"depends_on", "replace_triggered_by", "target", "expect_failures", "replace", "from", "to"}
+
 // body adds the references in a body.
 func (w *walker) body(b *hclsyntax.Body) {
 	for _, a := range b.Attributes {
@@ -679,6 +727,10 @@ func (w *walker) body(b *hclsyntax.Body) {
 			w.provider = true
 			w.expression(a.Expr)
 			w.provider = false
+		case slices.Contains(ordering, a.Name):
+			w.order = true
+			w.expression(a.Expr)
+			w.order = false
 		case a.Name == "ignore_changes", a.Name == "type":
 			if a.Name == "type" && len(a.Expr.Variables()) > 0 && !isType(a.Expr) {
 				w.expression(a.Expr)
@@ -712,6 +764,9 @@ func (w *walker) expression(x hclsyntax.Expression) {
 		switch n := n.(type) {
 		case *hclsyntax.ScopeTraversalExpr:
 			w.reference(n.Traversal)
+			if !w.continued[n] && !w.order && !w.provider {
+				w.whole(n.Traversal)
+			}
 		case *hclsyntax.RelativeTraversalExpr:
 			w.through(n.Source, n.Traversal)
 		case *hclsyntax.SplatExpr:
@@ -725,6 +780,9 @@ func (w *walker) expression(x hclsyntax.Expression) {
 				}
 			}
 			w.call(n)
+			if n.Name == "read_terragrunt_config" && len(n.Args) > 0 && !w.continued[n] {
+				w.addWhole("file", w.readVia(n), n.NameRange.Start.Line)
+			}
 		}
 		return nil
 	})
@@ -769,7 +827,8 @@ func constantEnd(x hclsyntax.Expression) string {
 	return ""
 }
 
-// through adds the name that follows an index of a module call: module.a[each.key].id.
+// through adds the name that follows an index of a module call, module.a[each.key].id, or the name in a file that a
+// function reads, read_terragrunt_config(PATH).locals.x.
 func (w *walker) through(from hclsyntax.Expression, rest hcl.Traversal) {
 	for {
 		switch x := from.(type) {
@@ -777,11 +836,94 @@ func (w *walker) through(from hclsyntax.Expression, rest hcl.Traversal) {
 			from = x.Collection
 			continue
 		case *hclsyntax.ScopeTraversalExpr:
-			if t := x.Traversal; len(t) == 2 && (t.RootName() == "module" || t.RootName() == "dependency") {
-				w.reference(append(slices.Clone(t), rest...))
+			if t := x.Traversal; len(t) == 2 && (t.RootName() == "module" || t.RootName() == "dependency" || t.RootName() == "run") {
+				w.continued[x] = true
+				all := append(slices.Clone(t), rest...)
+				w.reference(all)
+				w.whole(all)
+			}
+		case *hclsyntax.FunctionCallExpr:
+			if x.Name == "read_terragrunt_config" && len(x.Args) > 0 {
+				w.continued[x] = true
+				w.further(rest, 0, w.readVia(x))
+				w.wholeOf(rest, 0, w.readVia(x))
 			}
 		}
 		return
+	}
+}
+
+// readVia returns the address of the file that a call reads, or "".
+func (w *walker) readVia(call *hclsyntax.FunctionCallExpr) string {
+	path := w.path(call.Args[0], w.root)
+	if path == "" {
+		return ""
+	}
+	via := "read." + path
+	w.Paths[via] = path
+	return via
+}
+
+func (w *walker) addWhole(names, via string, line int) {
+	if via != "" {
+		w.Wholes = append(w.Wholes, Whole{names, via, line})
+	}
+}
+
+// whole adds the use of all names of another file, if a reference ends before a name.
+func (w *walker) whole(t hcl.Traversal) {
+	root, line := t.RootName(), t[0].SourceRange().Start.Line
+	second, ok := attr(t, 1)
+	switch {
+	case root == "values" && !ok && w.Kind != Rules && !w.Kind.OfModule():
+		w.Paths["values"] = unit.ValuesName
+		w.addWhole("values", "values", line)
+	case !ok:
+	case root == "module" || root == "run" && w.Kind == Test || root == "dependency":
+		i, out := nextAttr(t, 2)
+		if out == "outputs" && !w.Kind.OfModule() && w.Kind != Test {
+			_, out = nextAttr(t, i+1)
+		}
+		if out == "" {
+			w.addWhole("outputs", root+"."+second, line)
+		}
+	case w.Kind != Unit && w.Kind != Stack:
+	case root == "include" && (second == "locals" || second == "inputs"):
+		w.wholeOf(t, 1, "include.")
+	case root == "include" || root == "import" || root == "local":
+		w.wholeOf(t, 2, root+"."+second)
+	}
+}
+
+// wholeOf is whole for a reference to another unit file, from step i.
+func (w *walker) wholeOf(t hcl.Traversal, i int, via string) {
+	line := 0
+	if len(t) > 0 {
+		line = t[0].SourceRange().Start.Line
+	}
+	kind, ok := attr(t, i)
+	switch kind {
+	case "locals", "inputs":
+		if _, ok := attr(t, i+1); !ok {
+			w.addWhole(kind, via, line)
+		}
+	case "dependency", "module":
+		name, ok := attr(t, i+1)
+		if !ok {
+			w.addWhole("file", via, line)
+			return
+		}
+		j, out := nextAttr(t, i+2)
+		if out == "outputs" {
+			_, out = nextAttr(t, j+1)
+		}
+		if out == "" {
+			w.addWhole("outputs", via+" "+kind+"."+name, line)
+		}
+	default:
+		if !ok {
+			w.addWhole("file", via, line)
+		}
 	}
 }
 

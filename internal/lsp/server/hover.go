@@ -60,7 +60,7 @@ func (s *Server) hover(ctx context.Context, p *protocol.HoverParams) (*protocol.
 	return nil, nil
 }
 
-// address returns the address of an occurrence as explain takes it.
+// address returns the address of an occurrence as explain takes it, or "".
 func address(f *index.File, o *index.Occurrence) string {
 	kind, name, _ := strings.Cut(o.Addr, ".")
 	via, _, _ := strings.Cut(o.Via, ".")
@@ -68,6 +68,8 @@ func address(f *index.File, o *index.Occurrence) string {
 		return first + "." + next + ".outputs." + name + o.Part
 	}
 	switch {
+	case via == "read": // a function call has no address
+		return ""
 	case (kind == "dependency" || kind == "module") && via != "": // of another unit file
 		return o.Via + "." + o.Addr + o.Part
 	case via == "":
@@ -109,6 +111,9 @@ func moduleAt(f *index.File, o *index.Occurrence) string {
 // explain returns the explanation of an address in a file, or nil. module is the module of an environment
 // file, or "".
 func (s *Server) explain(ctx context.Context, path, address, module string) *explanation.Explanation {
+	if address == "" {
+		return nil
+	}
 	var x *explanation.Explanation
 	var ds diag.List
 	switch index.KindOf(path) {

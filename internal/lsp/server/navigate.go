@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lsp/index"
 	"github.com/terrace-iac/terrace/internal/lsp/protocol"
 	"github.com/terrace-iac/terrace/internal/lsp/workspace"
+	"github.com/terrace-iac/terrace/unit"
 )
 
 // symbolsAt returns the symbols of the names at an offset, with their occurrences. A name of another
@@ -180,7 +181,7 @@ type renamed struct {
 }
 
 // renameAt returns the name at an offset, or the reason why it cannot be renamed.
-func (s *Server) renameAt(f *index.File, offset int) (*renamed, error) {
+func (s *Server) renameAt(ctx context.Context, f *index.File, offset int) (*renamed, error) {
 	symbols, at := s.symbolsAt(f, offset)
 	for i, sym := range symbols {
 		declared := slices.ContainsFunc(s.Session.Index.Find(sym), func(p workspace.Place) bool { return p.Role == index.Declares })
@@ -190,7 +191,14 @@ func (s *Server) renameAt(f *index.File, offset int) (*renamed, error) {
 		if kind == "input" && len(s.Session.Index.MergedModules(f.Path)) > 1 {
 			why = "it is an input of units of several modules"
 		}
-		if why != "" && (declared || kind == "values") {
+		if kind == "values" && !declared { // a stack sets the value
+			places, err := s.Session.Index.Everywhere(ctx, sym)
+			if err != nil {
+				return nil, err
+			}
+			declared = slices.ContainsFunc(places, func(p workspace.Place) bool { return p.Role == index.Sets })
+		}
+		if why != "" && declared {
 			return nil, refuse("%s cannot be renamed: %s", sym.Addr, why)
 		}
 		if declared {
@@ -216,8 +224,6 @@ func fixedName(kind string, in index.Kind) string {
 		return "the state contains the name of the check"
 	case "run":
 		return "filters and reports contain the name of the run"
-	case "values":
-		return "stacks outside of the workspace may set the value"
 	case "unit", "stack":
 		return "commands and reports contain the name"
 	case "module":
@@ -228,12 +234,12 @@ func fixedName(kind string, in index.Kind) string {
 	return ""
 }
 
-func (s *Server) prepareRename(_ context.Context, p *protocol.PrepareRenameParams) (any, error) {
+func (s *Server) prepareRename(ctx context.Context, p *protocol.PrepareRenameParams) (any, error) {
 	_, text, f, err := s.open(p.TextDocument)
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.renameAt(f, text.Offset(p.Position, s.encoding))
+	r, err := s.renameAt(ctx, f, text.Offset(p.Position, s.encoding))
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +253,7 @@ func (s *Server) rename(ctx context.Context, p *protocol.RenameParams) (*protoco
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.renameAt(f, text.Offset(p.Position, s.encoding))
+	r, err := s.renameAt(ctx, f, text.Offset(p.Position, s.encoding))
 	if err != nil {
 		return nil, err
 	}
@@ -259,12 +265,19 @@ func (s *Server) rename(ctx context.Context, p *protocol.RenameParams) (*protoco
 	if err != nil {
 		return nil, err
 	}
+	other := workspace.Symbol{Scope: r.sym.Scope, Addr: to}
+	taken := x.Find(other)
+	if strings.HasPrefix(to, "values.") { // stacks set values that no file declares
+		if taken, err = x.Everywhere(ctx, other); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case p.NewName == r.id:
 		return &protocol.WorkspaceEdit{}, nil
 	case !hclsyntax.ValidIdentifier(p.NewName):
 		return nil, refuse("%q is not a valid name", p.NewName)
-	case len(x.Find(workspace.Symbol{Scope: r.sym.Scope, Addr: to})) > 0:
+	case len(taken) > 0:
 		return nil, refuse("%s exists already, or is used", to)
 	case !s.inWorkspace(r.sym.Scope):
 		return nil, refuse("%s belongs to %s, which is not part of the workspace", r.sym.Addr, r.sym.Scope)
@@ -368,8 +381,11 @@ func (s *Server) complete(ctx context.Context, r *renamed, places []workspace.Pl
 			return err
 		}
 	}
+	if err := s.completeWholes(ctx, r); err != nil {
+		return err
+	}
 	switch kind {
-	case "var", "output":
+	case "var", "output", "values":
 		return s.completeModule(ctx, r)
 	case "dependency":
 		return s.completeDependency(r)
@@ -404,7 +420,106 @@ func (s *Server) completeBroken(ctx context.Context, r *renamed) error {
 	return nil
 }
 
-// completeModule returns the reason why not all uses of a variable or output of a module may be known.
+// completeWholes returns an error if a file uses all names of a kind at once, or sets names from an object that may
+// contain a name: these uses cannot be edited.
+func (s *Server) completeWholes(ctx context.Context, r *renamed) error {
+	x := s.Session.Index
+	kind, _, _ := strings.Cut(r.sym.Addr, ".")
+	names := map[string]string{"local": "locals", "output": "outputs", "values": "values", "dependency": "file"}[kind]
+	if names == "" && kind != "var" || kind == "local" && index.KindOf(r.sym.Scope) == index.Other {
+		return nil
+	}
+	all, err := x.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range all {
+		for _, w := range f.Wholes {
+			switch {
+			case w.Names != names && (w.Names != "file" || names == ""):
+			case names == "outputs" || names == "values":
+				if got, ok := x.Resolve(f, &index.Occurrence{Addr: r.sym.Addr, Via: w.Via}); ok && got == r.sym {
+					return refuse("%s, line %d, uses all %s at once, so that %s cannot be renamed there", f.Path, w.Line, names, r.sym.Addr)
+				}
+			case x.Target(f, w.Via) == r.sym.Scope:
+				return refuse("%s, line %d, uses all local values of %s at once, so that %s cannot be renamed there", f.Path, w.Line, r.sym.Scope, r.sym.Addr)
+			}
+		}
+		for _, o := range f.Objects {
+			if !strings.HasPrefix(r.sym.Addr, o.Prefix) {
+				continue
+			}
+			got, ok := x.Resolve(f, &index.Occurrence{Addr: r.sym.Addr, Via: o.Via})
+			if !ok && o.Via == "terraform" {
+				ok, got = slices.Contains(x.MergedModules(f.Path), r.sym.Scope), r.sym
+			}
+			if !ok || got != r.sym {
+				continue
+			}
+			may, err := s.mayContain(ctx, f, r.id)
+			if err != nil {
+				return err
+			}
+			if may {
+				return refuse("%s, line %d, may set %s from an object, whose keys cannot be renamed", f.Path, o.Line, r.sym.Addr)
+			}
+		}
+	}
+	return nil
+}
+
+// mayContain reports whether an object in a unit or stack file may have a key: the file, or one that it reads or
+// merges, declares the name as a local value, an input or a key.
+func (s *Server) mayContain(ctx context.Context, f *index.File, name string) (bool, error) {
+	x := s.Session.Index
+	files := x.Merged(f)
+	for i, depth := 0, len(files); i < len(files) && i < depth+maxRead; i++ {
+		for _, via := range slices.Sorted(maps.Keys(files[i].Paths)) {
+			to := x.Target(files[i], via)
+			if k := index.KindOf(to); (k == index.Unit || k == index.Data || k == index.UnitValues) && !strings.HasPrefix(via, "dependency.") && !slices.ContainsFunc(files, func(g *index.File) bool { return g.Path == to }) {
+				files = append(files, x.File(to))
+			}
+		}
+	}
+	word, err := regexp.Compile(`\b` + regexp.QuoteMeta(name) + `\b`)
+	if err != nil {
+		return false, err
+	}
+	for _, g := range files {
+		for _, o := range g.Names {
+			kind, _, _ := strings.Cut(o.Addr, ".")
+			if own := g == f && kind == "input"; o.Role == index.Declares && !own && slices.Contains([]string{"local", "key", "values", "input"}, kind) && o.Addr[strings.LastIndexByte(o.Addr, '.')+1:] == name {
+				return true, nil
+			}
+		}
+		for _, a := range g.Arguments {
+			if a.Inner && a.Name == name && !(a.Addr == "inputs" && g == f) && !strings.HasSuffix(a.Addr, ".inputs") && !strings.HasSuffix(a.Addr, ".values") && !strings.HasSuffix(a.Addr, ".mock_outputs") {
+				return true, nil
+			}
+		}
+		for _, read := range g.Reads {
+			path := read.Path
+			if path != "" && !filepath.IsAbs(path) {
+				path = filepath.Join(filepath.Dir(g.Path), path)
+			}
+			if path == "" || word.Match(s.Session.Files.Text(path).Bytes) {
+				return true, nil
+			}
+		}
+		if slices.ContainsFunc(g.Wholes, func(w index.Whole) bool { return w.Names == "values" }) {
+			places, err := x.Everywhere(ctx, workspace.Symbol{Scope: filepath.Join(filepath.Dir(g.Path), unit.ValuesName), Addr: "values." + name})
+			if err != nil || len(places) > 0 {
+				return true, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// maxRead is the number of files that mayContain searches besides those that a unit merges.
+const maxRead = 100
+
+// completeModule returns the reason why not all uses of a variable, of an output or of a value of a unit may be known.
 func (s *Server) completeModule(ctx context.Context, r *renamed) error {
 	x := s.Session.Index
 	open, err := x.Unresolved(ctx, r.sym.Addr)

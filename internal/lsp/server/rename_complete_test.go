@@ -175,6 +175,71 @@ func TestRenameIsComplete(t *testing.T) {
 			file:  "main.tf", at: "one = local.all.", to: "other", refused: "the key size cannot be renamed: no file",
 		},
 		{
+			name:  "a variable whose input comes from the local values of another file",
+			files: module + "-- region.hcl --\nlocals {\n  name = \"x\"\n}\n-- app/terragrunt.hcl --\nlocals {\n  region = read_terragrunt_config(\"../region.hcl\")\n}\nterraform {\n  source = \"../modules/app\"\n}\ninputs = merge(local.region.locals, {})\n",
+			file:  "modules/app/main.tf", at: "variable \"", to: "title", refused: "app/terragrunt.hcl, line 7, may set var.name",
+		},
+		{
+			name:  "a variable that objects of other names do not set",
+			files: module + "-- region.hcl --\nlocals {\n  other = \"x\"\n}\n-- app/terragrunt.hcl --\nlocals {\n  region = read_terragrunt_config(\"../region.hcl\")\n}\nterraform {\n  source = \"../modules/app\"\n}\ninputs = merge(local.region.locals, {\n  name = \"x\"\n})\n",
+			file:  "modules/app/main.tf", at: "variable \"", to: "title",
+			want: []string{"app/terragrunt.hcl: title = \"x\""},
+		},
+		{
+			name:  "a local value that another file uses with all others",
+			files: module + "-- region.hcl --\nlocals {\n  name = \"x\"\n}\n-- app/terragrunt.hcl --\nlocals {\n  region = read_terragrunt_config(\"../region.hcl\")\n}\nterraform {\n  source = \"../modules/app\"\n}\ninputs = merge(local.region.locals, {})\n",
+			file:  "region.hcl", at: "locals {\n  ", to: "title", refused: "app/terragrunt.hcl, line 7, uses all local values of",
+		},
+		{
+			name:  "a local value that a function call reads",
+			files: module + "-- region.hcl --\nlocals {\n  name = \"x\"\n}\n-- app/terragrunt.hcl --\nterraform {\n  source = \"../modules/app\"\n}\ninputs = {\n  name = read_terragrunt_config(\"../region.hcl\").locals.name\n}\n",
+			file:  "region.hcl", at: "locals {\n  ", to: "title",
+			want: []string{"app/terragrunt.hcl: read_terragrunt_config(\"../region.hcl\").locals.title"},
+		},
+		{
+			name:  "a local value that a function call reads with all others",
+			files: module + "-- region.hcl --\nlocals {\n  name = \"x\"\n}\n-- app/terragrunt.hcl --\nterraform {\n  source = \"../modules/app\"\n}\ninputs = read_terragrunt_config(\"../region.hcl\").locals\n",
+			file:  "region.hcl", at: "locals {\n  ", to: "title", refused: "uses all local values of",
+		},
+		{
+			name:  "an output of a module that is used as a whole",
+			files: "-- m/main.tf --\noutput \"id\" {\n  value = 1\n}\n-- main.tf --\nmodule \"m\" {\n  source = \"./m\"\n}\noutput \"all\" {\n  value = module.m\n}\n",
+			file:  "m/main.tf", at: "output \"", to: "number", refused: "main.tf, line 5, uses all outputs",
+		},
+		{
+			name:  "an output of a module that is not used as a whole",
+			files: "-- m/main.tf --\noutput \"id\" {\n  value = 1\n}\n-- main.tf --\nmodule \"m\" {\n  source   = \"./m\"\n  for_each = toset([\"a\"])\n}\nresource \"terraform_data\" \"x\" {\n  input      = [module.m[\"a\"].id, module.m[local.a].id, module.m[*].id]\n  depends_on = [module.m]\n}\nlocals {\n  a = \"a\"\n}\n",
+			file:  "m/main.tf", at: "output \"", to: "number",
+			want: []string{"main.tf: [module.m[\"a\"].number, module.m[local.a].number, module.m[*].number]"},
+		},
+		{
+			name:  "an output of a dependency that is used as a whole",
+			files: module + "-- app/terragrunt.hcl --\nterraform {\n  source = \"../modules/app\"\n}\n-- web/terragrunt.hcl --\ndependency \"app\" {\n  config_path = \"../app\"\n}\ninputs = merge(dependency.app.outputs, {})\n",
+			file:  "modules/app/main.tf", at: "output \"", to: "number", refused: "web/terragrunt.hcl, line 4, uses all outputs",
+		},
+		{
+			name:  "a value of a unit in a stack",
+			files: module + "-- catalog/app/terragrunt.hcl --\nterraform {\n  source = \"../../modules/app\"\n}\ninputs = {\n  name = values.name\n}\n-- live/terragrunt.stack.hcl --\nunit \"app\" {\n  source = \"../catalog/app\"\n  path   = \"app\"\n  values = {\n    name = \"x\"\n  }\n}\n",
+			file:  "catalog/app/terragrunt.hcl", at: "values.", to: "title",
+			want: []string{"catalog/app/terragrunt.hcl: values.title", "live/terragrunt.stack.hcl: title = \"x\""},
+		},
+		{
+			name:  "a value of a values file",
+			files: module + "-- app/terragrunt.values.hcl --\nname = \"x\"\n-- app/terragrunt.hcl --\nterraform {\n  source = \"../modules/app\"\n}\ninputs = {\n  name = values.name\n}\n",
+			file:  "app/terragrunt.values.hcl", at: "", to: "title",
+			want: []string{"app/terragrunt.hcl: values.title", "app/terragrunt.values.hcl: title = \"x\""},
+		},
+		{
+			name:  "a value of a unit that passes all values on",
+			files: module + "-- catalog/app/terragrunt.hcl --\nterraform {\n  source = \"../../modules/app\"\n}\ninputs = merge(values, {\n  other = values.name\n})\n-- live/terragrunt.stack.hcl --\nunit \"app\" {\n  source = \"../catalog/app\"\n  path   = \"app\"\n  values = {\n    name = \"x\"\n  }\n}\n",
+			file:  "live/terragrunt.stack.hcl", at: "values = {\n    ", to: "title", refused: "catalog/app/terragrunt.hcl, line 4, uses all values",
+		},
+		{
+			name:  "a value that a stack gives in an object",
+			files: module + "-- catalog/app/terragrunt.hcl --\nterraform {\n  source = \"../../modules/app\"\n}\ninputs = {\n  name = values.name\n}\n-- live/terragrunt.stack.hcl --\nlocals {\n  all = { name = \"x\" }\n}\nunit \"app\" {\n  source = \"../catalog/app\"\n  path   = \"app\"\n  values = local.all\n}\nunit \"web\" {\n  source = \"../catalog/app\"\n  path   = \"web\"\n  values = {\n    name = \"y\"\n  }\n}\n",
+			file:  "catalog/app/terragrunt.hcl", at: "values.", to: "title", refused: "live/terragrunt.stack.hcl, line 7, may set values.name",
+		},
+		{
 			name:  "a path with spaces and percent signs",
 			files: "-- a b/100% c.tf --\nvariable \"size\" {}\noutput \"o\" {\n  value = var.size\n}\n-- main.tf --\nmodule \"m\" {\n  source = \"./a b\"\n  size   = 1\n}\n",
 			file:  "a b/100% c.tf", at: "variable \"", to: "number",
