@@ -532,6 +532,13 @@ func (s *Server) completeModule(ctx context.Context, r *renamed) error {
 	}
 	// A module that only other modules call gets no value from a variable file.
 	called := len(users) > 0 && !slices.ContainsFunc(users, func(u string) bool { return !index.KindOf(u).OfModule() })
+	all, err := x.All(ctx)
+	if err != nil {
+		return err
+	}
+	unknownMerge := slices.ContainsFunc(all, func(f *index.File) bool {
+		return slices.ContainsFunc(f.Merges, func(via string) bool { return x.Target(f, via) == "" })
+	})
 	for _, pl := range open {
 		switch {
 		case pl.File.Kind == index.Values:
@@ -542,6 +549,8 @@ func (s *Server) completeModule(ctx context.Context, r *renamed) error {
 			if slices.Contains(x.MergedModules(pl.File.Path), r.sym.Scope) {
 				return refuse("%s, line %d, sets %s for units of several modules", pl.File.Path, pl.Line, r.sym.Addr)
 			}
+		case pl.Via == "terraform" && !s.Session.IsUnit(pl.File.Path) && len(x.MergedModules(pl.File.Path)) == 0 && !unknownMerge:
+			// The inputs of a file that no unit merges are values of other files.
 		case x.Written(pl.File, pl.Via) == "":
 			return refuse("%s may be used in %s, line %d, whose module is not known from the files", r.sym.Addr, pl.File.Path, pl.Line)
 		}

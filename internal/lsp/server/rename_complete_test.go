@@ -186,6 +186,12 @@ func TestRenameIsComplete(t *testing.T) {
 			want: []string{"app/terragrunt.hcl: title = \"x\""},
 		},
 		{
+			name:  "a variable with the name of an input that no unit merges",
+			files: module + "-- region.hcl --\ninputs = {\n  name = \"x\"\n}\n-- app/terragrunt.hcl --\nimport \"region\" {\n  config_path = \"../region.hcl\"\n}\nterraform {\n  source = \"../modules/app\"\n}\ninputs = {\n  name = import.region.inputs.name\n}\n",
+			file:  "modules/app/main.tf", at: "variable \"", to: "title",
+			want: []string{"app/terragrunt.hcl: title = import.region.inputs.name", "region.hcl: name = \"x\""},
+		},
+		{
 			name:  "a local value that another file uses with all others",
 			files: module + "-- region.hcl --\nlocals {\n  name = \"x\"\n}\n-- app/terragrunt.hcl --\nlocals {\n  region = read_terragrunt_config(\"../region.hcl\")\n}\nterraform {\n  source = \"../modules/app\"\n}\ninputs = merge(local.region.locals, {})\n",
 			file:  "region.hcl", at: "locals {\n  ", to: "title", refused: "app/terragrunt.hcl, line 7, uses all local values of",
