@@ -64,6 +64,12 @@ func TestRenameIsComplete(t *testing.T) {
 			want: []string{"app/terragrunt.hcl: path_relative_to_include(\"top\")", "app/terragrunt.hcl: get_parent_terragrunt_dir(\"top\")", "app/terragrunt.hcl: path_relative_from_include(\"top\")"},
 		},
 		{
+			name:  "the label of an include in a function, in JSON syntax",
+			files: "-- root.hcl --\ninputs = {}\n-- app/terragrunt.hcl.json --\n{\n  \"include\": {\"root\": {\"path\": \"${find_in_parent_folders(\\\"root.hcl\\\")}\"}},\n  \"inputs\": {\"a\": \"é ${path_relative_to_include(\\\"root\\\")}\"}\n}\n",
+			file:  "app/terragrunt.hcl.json", at: "\"include\": {\"", to: "top",
+			want: []string{"app/terragrunt.hcl.json: ${path_relative_to_include(\\\"top\\\")}", "app/terragrunt.hcl.json: \"include\": {\"top\":"},
+		},
+		{
 			name:  "the name of an import in a function",
 			files: "-- root.hcl --\ninputs = {}\n-- app/terragrunt.hcl --\nimport \"root\" {\n  config_path = \"../root.hcl\"\n}\ninputs = {\n  a = path_relative_to_import(\"root\")\n}\n",
 			file:  "app/terragrunt.hcl", at: "import \"", to: "top",
