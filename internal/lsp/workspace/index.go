@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"maps"
@@ -91,6 +92,7 @@ type entry struct {
 	version version
 	file    *index.File
 	targets []string // directories and files that the file uses; sorted, without duplicates
+	module  string   // the directory of the module of a unit, if the file itself names it
 	// edges contains the dependencies and merged files among the targets, sorted by their address.
 	edges []edge
 	// outdated means that a file appeared or disappeared that the file searches.
@@ -412,6 +414,9 @@ func (x *Index) file(path string) *index.File {
 		t := x.resolved(e.file, via, x.base(e.file), p)
 		if t == "" {
 			continue
+		}
+		if via == "terraform" {
+			e.module = t
 		}
 		e.targets = append(e.targets, t)
 		if strings.HasPrefix(via, "dependency.") && !conditional(e.file, via) || slices.Contains(e.file.Merges, via) {
@@ -1152,18 +1157,30 @@ func (x *Index) Merged(f *index.File) []*index.File {
 }
 
 // Merging returns the paths of the unit files that merge a file, also through others, sorted.
-func (x *Index) Merging(path string) []string {
-	found := map[string]bool{path: true}
+func (x *Index) Merging(path string) (out []string) {
+	x.merging(path, func(user string) bool {
+		out = append(out, user)
+		return true
+	})
+	slices.Sort(out)
+	return out
+}
+
+// merging calls found for each unit file that merges a file, also through others, until found returns false.
+func (x *Index) merging(path string, found func(user string) bool) {
+	seen := map[string]bool{path: true}
 	for queue := []string{path}; len(queue) > 0; queue = queue[1:] {
 		for _, user := range x.mergedIn(queue[0]) {
-			if !found[user] {
-				found[user] = true
-				queue = append(queue, user)
+			if seen[user] {
+				continue
 			}
+			seen[user] = true
+			if !found(user) {
+				return
+			}
+			queue = append(queue, user)
 		}
 	}
-	delete(found, path)
-	return slices.Sorted(maps.Keys(found))
 }
 
 // mergedIn returns the paths of the unit files that merge a file themselves.
@@ -1188,21 +1205,20 @@ func (x *Index) MergedModules(path string) []string { return x.mergedModules(pat
 
 // mergedModules returns at most limit of the directories that MergedModules returns.
 func (x *Index) mergedModules(path string, limit int) (out []string) {
-	for _, user := range x.Merging(path) {
-		if !isDefault(user) {
-			continue
+	x.merging(path, func(user string) bool {
+		e := x.known(user) // reading thousands of files again would take too long
+		if e == nil || !isDefault(user) {
+			return true
 		}
-		f := x.file(user)
-		dir := x.target(f, "terraform")
+		dir := e.module
 		if dir == "" {
-			dir = x.OwnModule(f)
+			dir = cmp.Or(x.target(e.file, "terraform"), x.OwnModule(e.file))
 		}
 		if !slices.Contains(out, dir) {
-			if out = append(out, dir); len(out) == limit {
-				break
-			}
+			out = append(out, dir)
 		}
-	}
+		return len(out) < limit
+	})
 	return out
 }
 
