@@ -290,6 +290,7 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 	found, links := map[string]bool{}, map[string]string{}
 	var paths []string
 	for _, root := range roots {
+		root = strings.TrimSuffix(root, string(filepath.Separator)) + string(filepath.Separator) // WalkDir would not follow a symbolic link
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			x.pause(ctx)
 			switch {
