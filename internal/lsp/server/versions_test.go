@@ -107,6 +107,10 @@ func TestCompletionOfEnvironment(t *testing.T) {
 		}
 	}
 	equal(t, "completion", got, "name: string, required", "size: number")
+	other := start(t, unpack(t, "-- m/main.tf --\nvariable \"name\" {}\n-- region.hcl --\nlocals {\n  name = \"eu\"\n}\n-- prod.hcl --\nimport \"region\" {\n  config_path = \"./region.hcl\"\n}\nmodule \"app\" {\n  source = \"./m\"\n  name   = \"x\"\n}\nmodule \"web\" {\n  source = \"./m\"\n  name   = import.region.locals.name\n}\n"), nil)
+	if got := other.hintText("prod.hcl"); strings.Count(got, "from region.hcl:2") != 1 || !strings.Contains(got, `"line":9`) {
+		t.Errorf("hints: %s", got)
+	}
 	var h *protocol.Hover
 	c.open("prod.hcl")
 	c.change("prod.hcl", "module \"app\" {\n  source = \"./m\"\n  name   = \"x\"\n}\n")
