@@ -606,9 +606,13 @@ func (w *walker) unit(body *hclsyntax.Body) {
 // ModuleArguments are the arguments of a module block in an environment file that are not inputs.
 var ModuleArguments = []string{"source", "version", "depends_on", "for_each", "enabled", "inputs"}
 
-// variableFiles adds the paths of the variable files in the extra_arguments blocks of a terraform block.
+// variableFiles adds the paths of the variable files in the extra_arguments blocks of a terraform block, and the
+// variables that their environment sets.
 func (w *walker) variableFiles(b *hclsyntax.Body) {
 	for _, n := range b.Blocks {
+		if a := n.Body.Attributes["env_vars"]; a != nil {
+			w.environment(a.Expr)
+		}
 		for _, name := range []string{"required_var_files", "optional_var_files"} {
 			a := n.Body.Attributes[name]
 			if a == nil {
@@ -623,6 +627,31 @@ func (w *walker) variableFiles(b *hclsyntax.Body) {
 					w.Paths["variables."+s] = s
 				}
 			}
+		}
+	}
+}
+
+// environment adds the variables that an object with environment variables sets.
+func (w *walker) environment(x hclsyntax.Expression) {
+	o, ok := x.(*hclsyntax.ObjectConsExpr)
+	if !ok {
+		return
+	}
+	const prefix = "TF_VAR_"
+	for _, item := range o.Items {
+		key := hcl.ExprAsKeyword(item.KeyExpr)
+		if key == "" {
+			key = w.constant(item.KeyExpr)
+		}
+		name, ok := strings.CutPrefix(key, prefix)
+		at := item.KeyExpr.Range()
+		if w.text[at.Start.Byte] == '"' {
+			at.Start.Byte++
+			at.End.Byte--
+		}
+		if ok && hclsyntax.ValidIdentifier(name) && string(w.text[at.Start.Byte:at.End.Byte]) == key {
+			at.Start.Byte += len(prefix)
+			w.add(Occurrence{Addr: "var." + name, Via: "terraform", Role: Sets}, at)
 		}
 	}
 }

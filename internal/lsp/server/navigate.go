@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lsp/index"
 	"github.com/terrace-iac/terrace/internal/lsp/protocol"
 	"github.com/terrace-iac/terrace/internal/lsp/workspace"
+	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -384,6 +385,9 @@ func (s *Server) complete(ctx context.Context, r *renamed, places []workspace.Pl
 	if err := s.completeWholes(ctx, r); err != nil {
 		return err
 	}
+	if err := s.completeTexts(ctx, r); err != nil {
+		return err
+	}
 	switch kind {
 	case "var", "output", "values":
 		return s.completeModule(ctx, r)
@@ -466,6 +470,82 @@ func (s *Server) completeWholes(ctx context.Context, r *renamed) error {
 		}
 	}
 	return nil
+}
+
+// completeTexts returns an error if a text names a variable, an output or an object in a way that is not in the index:
+// the contents of a generate block, a rule, an exception, or a test of an estate.
+func (s *Server) completeTexts(ctx context.Context, r *renamed) error {
+	x := s.Session.Index
+	kind, _, _ := strings.Cut(r.sym.Addr, ".")
+	id := regexp.QuoteMeta(r.id)
+	var generated, rule, test string
+	switch {
+	case index.KindOf(r.sym.Scope) != index.Other:
+		return nil
+	case kind == "var":
+		generated, rule, test = `\bvar\.`+id, `\b(attrs|config)\.`+id, `\binputs\.`+id
+	case kind == "output":
+		test = `\boutputs\.` + id
+	case kind != "local":
+		test = `\b` + regexp.QuoteMeta(r.sym.Addr)
+	}
+	if test == "" {
+		return nil
+	}
+	all, err := x.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range all {
+		pattern := ""
+		isTest := strings.HasSuffix(f.Path, testfile.EstateSuffix)
+		switch {
+		case isTest:
+			pattern = test
+		case f.Kind == index.Rules && kind != "var":
+			pattern = test
+		case f.Kind == index.Rules:
+			pattern = rule
+		case f.Kind == index.Unit && generated != "" && slices.ContainsFunc(f.Arguments, func(a index.Argument) bool { return a.Name == "contents" && strings.HasPrefix(a.Addr, "generate.") }):
+			pattern = generated
+		}
+		if pattern == "" {
+			continue
+		}
+		found, err := regexp.Compile(pattern + `\b`)
+		if err != nil {
+			return err
+		}
+		text := s.Session.Files.Text(f.Path)
+		body, _ := index.Parse(f.Path, text.Bytes)
+		if body == nil {
+			continue
+		}
+		for _, b := range body.Blocks {
+			if pattern == rule && b.Body.Attributes["unit"] == nil || pattern == generated && b.Type != "generate" {
+				continue // about other names
+			}
+			at := b.Range()
+			m := found.FindIndex(text.Bytes[at.Start.Byte:at.End.Byte])
+			if m == nil || pattern == generated && !s.generatesFor(f, r.sym.Scope) {
+				continue
+			}
+			line := text.Position(at.Start.Byte+m[0], document.UTF8).Line + 1
+			return refuse("%s, line %d, names %s in a text, which cannot be renamed there", f.Path, line, r.sym.Addr)
+		}
+	}
+	return nil
+}
+
+// generatesFor reports whether the generate blocks of a unit file may write files for the module in a directory.
+func (s *Server) generatesFor(f *index.File, dir string) bool {
+	x := s.Session.Index
+	got, ok := x.Resolve(f, &index.Occurrence{Addr: "var.x", Via: "terraform"})
+	if ok {
+		return got.Scope == dir
+	}
+	dirs := x.MergedModules(f.Path)
+	return slices.Contains(dirs, dir) || slices.Contains(dirs, "")
 }
 
 // mayContain reports whether an object in a unit or stack file may have a key: the file, or one that it reads or

@@ -130,6 +130,44 @@ func TestRenameIsComplete(t *testing.T) {
 			want: []string{"live/common.tfvars: title = \"x\""},
 		},
 		{
+			name:  "a variable that a generate block uses",
+			files: module + "-- root.hcl --\ngenerate \"provider\" {\n  path      = \"provider.tf\"\n  if_exists = \"overwrite\"\n  contents  = <<EOT\nprovider \"x\" {\n  name = var.name\n}\nEOT\n}\n-- app/terragrunt.hcl --\ninclude \"root\" {\n  path = find_in_parent_folders(\"root.hcl\")\n}\nterraform {\n  source = \"../modules/app\"\n}\n",
+			file:  "modules/app/main.tf", at: "variable \"", to: "title", refused: "root.hcl, line 6, names var.name in a text",
+		},
+		{
+			name:  "a variable with the name of one that a generate block of other modules uses",
+			files: module + "-- modules/own/main.tf --\nvariable \"name\" {}\n-- root.hcl --\ngenerate \"provider\" {\n  path      = \"provider.tf\"\n  if_exists = \"overwrite\"\n  contents  = <<EOT\nprovider \"x\" {\n  name = var.name\n}\nEOT\n}\n-- app/terragrunt.hcl --\ninclude \"root\" {\n  path = find_in_parent_folders(\"root.hcl\")\n}\nterraform {\n  source = \"../modules/app\"\n}\n",
+			file:  "modules/own/main.tf", at: "variable \"", to: "title",
+			want: []string{"modules/own/main.tf: variable \"title\""},
+		},
+		{
+			name:  "a variable that a rule about units names",
+			files: module + "-- all.rules.hcl --\nrule \"name\" {\n  unit = \"*\"\n  enforce {\n    condition     = attrs.name == \"x\"\n    error_message = \"no\"\n  }\n}\n-- app/terragrunt.hcl --\nterraform {\n  source = \"../modules/app\"\n}\ninputs = {\n  name = \"x\"\n}\n",
+			file:  "modules/app/main.tf", at: "variable \"", to: "title", refused: "all.rules.hcl, line 4, names var.name in a text",
+		},
+		{
+			name:  "a variable with the name of an argument in a rule about resources",
+			files: module + "-- all.rules.hcl --\nrule \"name\" {\n  resource = \"*\"\n  enforce {\n    condition     = attrs.name == \"x\"\n    error_message = \"no\"\n  }\n}\n",
+			file:  "modules/app/main.tf", at: "variable \"", to: "title",
+			want: []string{"modules/app/main.tf: var.title"},
+		},
+		{
+			name:  "a resource with an exception from a rule",
+			files: "-- main.tf --\nresource \"terraform_data\" \"web\" {}\n-- all.rules.hcl --\nexception \"small\" {\n  address = \"terraform_data.web\"\n  reason  = \"x\"\n}\n",
+			file:  "main.tf", at: "resource \"terraform_data\" \"", to: "site", refused: "all.rules.hcl, line 2, names terraform_data.web in a text",
+		},
+		{
+			name:  "an output that a test of the estate names",
+			files: module + "-- app/terragrunt.hcl --\nterraform {\n  source = \"../modules/app\"\n}\n-- all.estatetest.hcl --\nrun \"all\" {\n  assert {\n    condition     = unit[\"app\"].outputs.id == \"x\"\n    error_message = \"no\"\n  }\n}\n",
+			file:  "modules/app/main.tf", at: "output \"", to: "number", refused: "all.estatetest.hcl, line 3, names output.id in a text",
+		},
+		{
+			name:  "a variable that the environment of a unit sets",
+			files: module + "-- live/app/terragrunt.hcl --\nterraform {\n  source = \"../../modules/app\"\n  extra_arguments \"vars\" {\n    commands = [\"plan\"]\n    env_vars = {\n      TF_VAR_name = \"x\"\n      \"TF_VAR_name\" = \"y\"\n    }\n  }\n}\n",
+			file:  "modules/app/main.tf", at: "variable \"", to: "title",
+			want: []string{"live/app/terragrunt.hcl: TF_VAR_title = \"x\"", "live/app/terragrunt.hcl: \"TF_VAR_title\" = \"y\""},
+		},
+		{
 			name:  "a variable that the automatic variable file of a unit sets",
 			files: module + "-- live/app/terragrunt.hcl --\nterraform {\n  source = \"../../modules/app\"\n}\n-- live/app/terraform.tfvars --\nname = \"x\"\n",
 			file:  "modules/app/main.tf", at: "variable \"", to: "title",
