@@ -196,22 +196,43 @@ func (t *Text) lineRange(first, end int, e Encoding) protocol.Range {
 
 // Path returns the path of a file URI, or "" for other URIs.
 func Path(uri string) string {
+	path := pathOf(uri, runtime.GOOS == "windows")
+	if path == "" {
+		return ""
+	}
+	return filepath.Clean(filepath.FromSlash(path))
+}
+
+// pathOf returns the path of a file URI with slashes, or "". Only paths of Windows can have a host.
+func pathOf(uri string, windows bool) string {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "file" || u.Path == "" {
 		return ""
 	}
-	path := u.Path
-	if runtime.GOOS == "windows" {
-		path = strings.TrimPrefix(path, "/")
+	switch local := u.Host == "" || u.Host == "localhost"; {
+	case !windows && local:
+		return u.Path
+	case !windows:
+		return ""
+	case !local:
+		return "//" + u.Host + u.Path
 	}
-	return filepath.Clean(filepath.FromSlash(path))
+	path := strings.TrimPrefix(u.Path, "/")
+	if len(path) > 1 && path[1] == ':' { // editors write the drive in lower case or in upper case
+		path = strings.ToUpper(path[:1]) + path[1:]
+	}
+	return path
 }
 
 // URI returns the URI of an absolute path.
 func URI(path string) string {
 	path = filepath.ToSlash(path)
+	host := ""
+	if rest, ok := strings.CutPrefix(path, "//"); ok { // of a server, on Windows
+		host, path, _ = strings.Cut(rest, "/")
+	}
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path
 	}
-	return (&url.URL{Scheme: "file", Path: path}).String()
+	return (&url.URL{Scheme: "file", Host: host, Path: path}).String()
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -76,7 +77,27 @@ func TestURI(t *testing.T) {
 			t.Errorf("%s is %s, and back %s", path, URI(path), got)
 		}
 	}
-	for _, uri := range []string{"untitled:x", "http://x/y", "::"} {
+	for _, x := range []struct {
+		uri, path string
+		windows   bool
+	}{
+		{"file://localhost/a/b.tf", "/a/b.tf", false},
+		{"file:///a%20b/100%25.tf", "/a b/100%.tf", false},
+		{"file:///c%3A/a%20b.tf", "C:/a b.tf", true},
+		{"file:///C:/a.tf", "C:/a.tf", true},
+		{"file://server/share/a.tf", "//server/share/a.tf", true},
+	} {
+		if got := pathOf(x.uri, x.windows); got != x.path {
+			t.Errorf("%s is the path %s, not %s", x.uri, got, x.path)
+		}
+	}
+	if got := URI("//server/share/a b.tf"); got != "file://server/share/a%20b.tf" {
+		t.Errorf("the URI of a path of a server is %s", got)
+	}
+	for _, uri := range []string{"untitled:x", "http://x/y", "::", "file://server/share/a.tf"} {
+		if runtime.GOOS == "windows" && strings.HasPrefix(uri, "file:") {
+			continue
+		}
 		if got := Path(uri); got != "" {
 			t.Errorf("%s is the path %s", uri, got)
 		}

@@ -2,6 +2,7 @@ package index
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -66,16 +67,23 @@ func (f *File) keys(text []byte) {
 	for _, n := range doc.Content {
 		walk(n, "key", 0)
 	}
+	f.Aliases = hasAlias(&doc, 0)
 }
 
-// decoded adds the paths of the files that local values decode.
+// hasAlias reports whether a part of a YAML document repeats another part.
+func hasAlias(n *yaml.Node, depth int) bool {
+	return n.Kind == yaml.AliasNode || depth < maxKeyDepth && slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return hasAlias(c, depth+1) })
+}
+
+// decoded adds the paths of the files that local values decode. The path of another local value in an override
+// file is "", because that file's value replaces the others.
 func (w *walker) decoded(body *hclsyntax.Body) {
 	for _, b := range body.Blocks {
 		if b.Type != "locals" {
 			continue
 		}
 		for _, a := range b.Body.Attributes {
-			if s := w.decodedPath(a.Expr, body); s != "" {
+			if s := w.decodedPath(a.Expr, body); s != "" || w.Override {
 				w.Paths["local."+a.Name] = s
 			}
 		}
@@ -97,6 +105,7 @@ func (w *walker) decodedPath(x hclsyntax.Expression, body *hclsyntax.Body) strin
 	}
 	path := w.path(read.Args[0], body)
 	if path != "" {
+		w.keyed[read] = true
 		w.link(read.Args[0], path)
 	}
 	return path

@@ -1,15 +1,14 @@
 // Package index lists the names in configuration files: where each is declared, and where it is used.
 //
 // Main types: File, the names in one file, and Occurrence. The one rule: a File is computed from the
-// text of one file alone (and from which files exist above it), without evaluation, so that an edit of a file costs the same in a workspace
-// of any size. A name of another module or unit is an Occurrence with Via, which the caller resolves
-// by Paths.
+// text of one file alone (and from which files exist above it), without evaluation, so that an edit of a
+// file costs the same in a workspace of any size. A name of another module or unit is an Occurrence with
+// Via, which the caller resolves by Paths.
 package index
 
 import (
 	"cmp"
 	"fmt"
-	"github.com/terrace-iac/terrace/internal/base/value"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 	"github.com/terrace-iac/terrace/internal/rules"
 	"github.com/terrace-iac/terrace/source"
@@ -112,7 +112,8 @@ type Occurrence struct {
 	Addr string // such as "var.size", "aws_instance.web", "dependency.vpc"
 	// Via is the address of the module call, dependency, import or include through which the name of
 	// another module or file is used: "module.app", "dependency.vpc", "include.root", or "terraform"
-	// for the inputs of a unit. "" means the module or file itself.
+	// for the inputs of a unit. "" means the module or file itself. "import.lib dependency.vpc" is the
+	// dependency of the imported file.
 	Via        string
 	Role       Role
 	Start, End int // range of the name, in bytes
@@ -139,11 +140,11 @@ func (a *Argument) Address() string {
 	if a.Addr == "" {
 		return a.Name
 	}
-	return a.Addr + step(a.Name)
+	return a.Addr + Step(a.Name)
 }
 
-// step returns the text of a step to a key.
-func step(key string) string {
+// Step returns the text of a step to a key in an address.
+func Step(key string) string {
 	if value.IsIdentifier(key) {
 		return "." + key
 	}
@@ -168,9 +169,39 @@ type File struct {
 	// order of the text.
 	Merges []string
 	Links  []Link
+	// Reads contains the files that functions read, other than those whose keys are names of the file.
+	Reads []Read
+	// Wholes are the uses of all names of another file at once.
+	Wholes []Whole
+	// Objects are the values whose names the index does not know, where each name sets something.
+	Objects []Object
+	// Aliases means that parts of a YAML file repeat other parts, so that one key may have several paths.
+	Aliases bool
 	// Searched contains the names of files that were searched in parent directories. Paths depends on
 	// where such files exist.
 	Searched []string
+}
+
+// A Whole is a use of all names that another file has of one kind: "locals", "inputs", "outputs" or "values", or "file"
+// for all of them.
+type Whole struct {
+	Names, Via string
+	Line       int // counted from 1
+}
+
+// An Object is a value with names that the index does not know, such as a local value that is merged into the inputs.
+type Object struct {
+	Prefix string // of the addresses of the names: "var.", "output." or "values."
+	Via    string // as in Occurrence
+	Line   int    // counted from 1
+}
+
+// A Read is a call of a function that reads a file.
+type Read struct {
+	Path string // absolute, or relative to the directory of the file; "" if it is not constant
+	// End is the constant text at the end of a path that is not constant, or "".
+	End  string
+	Line int // counted from 1
 }
 
 // A Link is a text in the file that names another file or directory.
@@ -208,7 +239,7 @@ func Of(path string, text []byte, exists func(path string) bool) *File {
 	if body == nil {
 		return f
 	}
-	w := &walker{File: f, text: text, exists: exists}
+	w := &walker{File: f, text: text, exists: exists, root: body, keyed: map[*hclsyntax.FunctionCallExpr]bool{}, continued: map[hclsyntax.Node]bool{}}
 	if exists == nil {
 		w.exists = func(path string) bool {
 			_, err := os.Stat(path)
@@ -283,7 +314,13 @@ func (f *File) ArgumentAt(offset int) *Argument {
 
 type walker struct {
 	*File
-	text   []byte
+	text  []byte
+	root  *hclsyntax.Body
+	keyed map[*hclsyntax.FunctionCallExpr]bool // the calls that read the files whose keys are names
+	// continued contains the expressions behind which a reference continues, and the calls that are local values.
+	continued map[hclsyntax.Node]bool
+	// order means that references of an argument are about an order or a target, and not about values.
+	order  bool
 	exists func(path string) bool
 	// provider means that traversals are provider configurations.
 	provider bool
@@ -361,7 +398,7 @@ func (w *walker) inner(addr string, x hclsyntax.Expression, depth int) {
 			}
 			at := item.KeyExpr.Range()
 			w.Arguments = append(w.Arguments, Argument{Addr: addr, Name: name, Start: at.Start.Byte, End: at.End.Byte, Line: at.Start.Line, Inner: true})
-			w.inner(addr+step(name), item.ValueExpr, depth+1)
+			w.inner(addr+Step(name), item.ValueExpr, depth+1)
 		}
 	case *hclsyntax.TupleConsExpr:
 		for i, item := range x.Exprs {
@@ -484,6 +521,13 @@ func (w *walker) run(b *hclsyntax.Block) {
 
 // unit adds the names of a unit file.
 func (w *walker) unit(body *hclsyntax.Body) {
+	for _, b := range body.Blocks {
+		for _, a := range b.Body.Attributes {
+			if call := readCall(a.Expr); b.Type == "locals" && call != nil {
+				w.continued[call] = true // the uses of the local value are found
+			}
+		}
+	}
 	w.body(body)
 	for _, b := range body.Blocks {
 		label := ""
@@ -526,11 +570,19 @@ func (w *walker) unit(body *hclsyntax.Body) {
 			if a := b.Body.Attributes["inputs"]; a != nil && b.Type == "module" {
 				w.keys(a.Expr, Occurrence{Via: addr, Addr: "var.", Role: Sets})
 			}
+			if b.Type == "module" {
+				for _, a := range b.Body.Attributes {
+					if !slices.Contains(ModuleArguments, a.Name) {
+						w.add(Occurrence{Addr: "var." + a.Name, Via: addr, Role: Sets}, a.NameRange)
+					}
+				}
+			}
 			if a := b.Body.Attributes["values"]; a != nil && w.Kind == Stack {
 				w.keys(a.Expr, Occurrence{Via: addr, Addr: "values.", Role: Sets})
 			}
 		case "terraform":
 			path("source", "terraform")
+			w.variableFiles(b.Body)
 			w.arguments(b.Type, b.Body)
 		case "generate":
 			w.arguments(strings.Join(append([]string{b.Type}, b.Labels...), "."), b.Body)
@@ -548,6 +600,59 @@ func (w *walker) unit(body *hclsyntax.Body) {
 	if a := body.Attributes["inputs"]; a != nil && w.Kind == Unit {
 		w.keys(a.Expr, Occurrence{Via: "terraform", Addr: "var.", Role: Sets})
 		w.keys(a.Expr, Occurrence{Addr: "input.", Role: Declares})
+	}
+}
+
+// ModuleArguments are the arguments of a module block in an environment file that are not inputs.
+var ModuleArguments = []string{"source", "version", "depends_on", "for_each", "enabled", "inputs"}
+
+// variableFiles adds the paths of the variable files in the extra_arguments blocks of a terraform block, and the
+// variables that their environment sets.
+func (w *walker) variableFiles(b *hclsyntax.Body) {
+	for _, n := range b.Blocks {
+		if a := n.Body.Attributes["env_vars"]; a != nil {
+			w.environment(a.Expr)
+		}
+		for _, name := range []string{"required_var_files", "optional_var_files"} {
+			a := n.Body.Attributes[name]
+			if a == nil {
+				continue
+			}
+			list, ok := a.Expr.(*hclsyntax.TupleConsExpr)
+			if !ok {
+				continue
+			}
+			for _, x := range list.Exprs {
+				if s := w.path(x, w.root); s != "" {
+					w.Paths["variables."+s] = s
+				}
+			}
+		}
+	}
+}
+
+// environment adds the variables that an object with environment variables sets.
+func (w *walker) environment(x hclsyntax.Expression) {
+	o, ok := x.(*hclsyntax.ObjectConsExpr)
+	if !ok {
+		return
+	}
+	const prefix = "TF_VAR_"
+	for _, item := range o.Items {
+		key := hcl.ExprAsKeyword(item.KeyExpr)
+		if key == "" {
+			key = w.constant(item.KeyExpr)
+		}
+		name, ok := strings.CutPrefix(key, prefix)
+		at := item.KeyExpr.Range()
+		if w.text[at.Start.Byte] == '"' {
+			at.Start.Byte++
+			at.End.Byte--
+		}
+		if ok && hclsyntax.ValidIdentifier(name) && string(w.text[at.Start.Byte:at.End.Byte]) == key {
+			at.Start.Byte += len(prefix)
+			w.add(Occurrence{Addr: "var." + name, Via: "terraform", Role: Sets}, at)
+		}
 	}
 }
 
@@ -582,7 +687,9 @@ func (w *walker) keys(x hclsyntax.Expression, o Occurrence) {
 			if name == "" {
 				name = w.constant(item.KeyExpr)
 			}
-			if name != "" {
+			if name == "" {
+				w.object(item.KeyExpr, o)
+			} else {
 				n := o
 				n.Addr += name
 				if n.Role == Declares {
@@ -592,15 +699,29 @@ func (w *walker) keys(x hclsyntax.Expression, o Occurrence) {
 			}
 		}
 	case *hclsyntax.FunctionCallExpr:
-		if x.Name == "merge" {
-			for _, a := range x.Args {
-				w.keys(a, o)
-			}
+		if x.Name != "merge" && x.Name != "deep_merge" {
+			w.object(x, o)
+			break
 		}
+		for _, a := range x.Args {
+			w.keys(a, o)
+		}
+	case *hclsyntax.ConditionalExpr:
+		w.keys(x.TrueResult, o)
+		w.keys(x.FalseResult, o)
 	case *hclsyntax.ParenthesesExpr:
 		w.keys(x.Expression, o)
 	case *hclsyntax.TemplateWrapExpr:
 		w.keys(x.Wrapped, o)
+	default:
+		w.object(x, o)
+	}
+}
+
+// object adds a value whose names are not known.
+func (w *walker) object(x hclsyntax.Expression, o Occurrence) {
+	if o.Role == Sets {
+		w.Objects = append(w.Objects, Object{o.Addr, o.Via, x.Range().Start.Line})
 	}
 }
 
@@ -622,6 +743,9 @@ func (w *walker) constant(x hcl.Expression) string {
 	return v.AsString()
 }
 
+// ordering are the arguments whose references are about an order or a target, and not about values.
+var ordering = []string{"depends_on", "replace_triggered_by", "target", "expect_failures", "replace", "from", "to"}
+
 // body adds the references in a body.
 func (w *walker) body(b *hclsyntax.Body) {
 	for _, a := range b.Attributes {
@@ -632,6 +756,10 @@ func (w *walker) body(b *hclsyntax.Body) {
 			w.provider = true
 			w.expression(a.Expr)
 			w.provider = false
+		case slices.Contains(ordering, a.Name):
+			w.order = true
+			w.expression(a.Expr)
+			w.order = false
 		case a.Name == "ignore_changes", a.Name == "type":
 			if a.Name == "type" && len(a.Expr.Variables()) > 0 && !isType(a.Expr) {
 				w.expression(a.Expr)
@@ -665,6 +793,9 @@ func (w *walker) expression(x hclsyntax.Expression) {
 		switch n := n.(type) {
 		case *hclsyntax.ScopeTraversalExpr:
 			w.reference(n.Traversal)
+			if !w.continued[n] && !w.order && !w.provider {
+				w.whole(n.Traversal)
+			}
 		case *hclsyntax.RelativeTraversalExpr:
 			w.through(n.Source, n.Traversal)
 		case *hclsyntax.SplatExpr:
@@ -677,12 +808,56 @@ func (w *walker) expression(x hclsyntax.Expression) {
 					w.link(n.Args[0], s)
 				}
 			}
+			w.call(n)
+			if n.Name == "read_terragrunt_config" && len(n.Args) > 0 && !w.continued[n] {
+				w.addWhole("file", w.readVia(n), n.NameRange.Start.Line)
+			}
 		}
 		return nil
 	})
 }
 
-// through adds the name that follows an index of a module call: module.a[each.key].id.
+// labelFunctions are the functions of unit files whose argument is the label of an include or import block.
+var labelFunctions = map[string]string{
+	"path_relative_to_include": "include", "path_relative_from_include": "include", "get_parent_terragrunt_dir": "include",
+	"path_relative_to_import": "import", "path_relative_from_import": "import",
+}
+
+// call adds the file that a function reads, or the label that it names.
+func (w *walker) call(n *hclsyntax.FunctionCallExpr) {
+	if len(n.Args) == 0 {
+		return
+	}
+	if block := labelFunctions[n.Name]; block != "" && w.Kind == Unit {
+		if label := w.constant(n.Args[0]); hclsyntax.ValidIdentifier(label) {
+			if text, _, ok := Literal(n.Args[0]); ok {
+				w.add(Occurrence{Addr: block + "." + label}, text)
+			}
+		}
+		return
+	}
+	if w.keyed[n] || n.Name == "read_terragrunt_config" || !slices.Contains(readers, n.Name) {
+		return
+	}
+	r := Read{Path: w.path(n.Args[0], w.root), Line: n.NameRange.Start.Line}
+	if r.Path == "" {
+		r.End = constantEnd(n.Args[0])
+	}
+	w.Reads = append(w.Reads, r)
+}
+
+// constantEnd returns the constant text at the end of a template, or "".
+func constantEnd(x hclsyntax.Expression) string {
+	if t, ok := x.(*hclsyntax.TemplateExpr); ok && len(t.Parts) > 0 {
+		if last, ok := t.Parts[len(t.Parts)-1].(*hclsyntax.LiteralValueExpr); ok && isString(last.Val) {
+			return last.Val.AsString()
+		}
+	}
+	return ""
+}
+
+// through adds the name that follows an index of a module call, module.a[each.key].id, or the name in a file that a
+// function reads, read_terragrunt_config(PATH).locals.x.
 func (w *walker) through(from hclsyntax.Expression, rest hcl.Traversal) {
 	for {
 		switch x := from.(type) {
@@ -690,11 +865,94 @@ func (w *walker) through(from hclsyntax.Expression, rest hcl.Traversal) {
 			from = x.Collection
 			continue
 		case *hclsyntax.ScopeTraversalExpr:
-			if t := x.Traversal; len(t) == 2 && (t.RootName() == "module" || t.RootName() == "dependency") {
-				w.reference(append(slices.Clone(t), rest...))
+			if t := x.Traversal; len(t) == 2 && (t.RootName() == "module" || t.RootName() == "dependency" || t.RootName() == "run") {
+				w.continued[x] = true
+				all := append(slices.Clone(t), rest...)
+				w.reference(all)
+				w.whole(all)
+			}
+		case *hclsyntax.FunctionCallExpr:
+			if x.Name == "read_terragrunt_config" && len(x.Args) > 0 {
+				w.continued[x] = true
+				w.further(rest, 0, w.readVia(x))
+				w.wholeOf(rest, 0, w.readVia(x))
 			}
 		}
 		return
+	}
+}
+
+// readVia returns the address of the file that a call reads, or "".
+func (w *walker) readVia(call *hclsyntax.FunctionCallExpr) string {
+	path := w.path(call.Args[0], w.root)
+	if path == "" {
+		return ""
+	}
+	via := "read." + path
+	w.Paths[via] = path
+	return via
+}
+
+func (w *walker) addWhole(names, via string, line int) {
+	if via != "" {
+		w.Wholes = append(w.Wholes, Whole{names, via, line})
+	}
+}
+
+// whole adds the use of all names of another file, if a reference ends before a name.
+func (w *walker) whole(t hcl.Traversal) {
+	root, line := t.RootName(), t[0].SourceRange().Start.Line
+	second, ok := attr(t, 1)
+	switch {
+	case root == "values" && !ok && w.Kind != Rules && !w.Kind.OfModule():
+		w.Paths["values"] = unit.ValuesName
+		w.addWhole("values", "values", line)
+	case !ok:
+	case root == "module" || root == "run" && w.Kind == Test || root == "dependency":
+		i, out := nextAttr(t, 2)
+		if out == "outputs" && !w.Kind.OfModule() && w.Kind != Test {
+			_, out = nextAttr(t, i+1)
+		}
+		if out == "" {
+			w.addWhole("outputs", root+"."+second, line)
+		}
+	case w.Kind != Unit && w.Kind != Stack:
+	case root == "include" && (second == "locals" || second == "inputs"):
+		w.wholeOf(t, 1, "include.")
+	case root == "include" || root == "import" || root == "local":
+		w.wholeOf(t, 2, root+"."+second)
+	}
+}
+
+// wholeOf is whole for a reference to another unit file, from step i.
+func (w *walker) wholeOf(t hcl.Traversal, i int, via string) {
+	line := 0
+	if len(t) > 0 {
+		line = t[0].SourceRange().Start.Line
+	}
+	kind, ok := attr(t, i)
+	switch kind {
+	case "locals", "inputs":
+		if _, ok := attr(t, i+1); !ok {
+			w.addWhole(kind, via, line)
+		}
+	case "dependency", "module":
+		name, ok := attr(t, i+1)
+		if !ok {
+			w.addWhole("file", via, line)
+			return
+		}
+		j, out := nextAttr(t, i+2)
+		if out == "outputs" {
+			_, out = nextAttr(t, j+1)
+		}
+		if out == "" {
+			w.addWhole("outputs", via+" "+kind+"."+name, line)
+		}
+	default:
+		if !ok {
+			w.addWhole("file", via, line)
+		}
 	}
 }
 
@@ -790,14 +1048,24 @@ func (w *walker) unitReference(t hcl.Traversal, root, second string) {
 	}
 }
 
-// further adds the name of another file behind a reference: .locals.x or .inputs.x at step i.
+// further adds the names of another file behind a reference: .locals.x, .inputs.x, .dependency.x or
+// .module.x at step i, and the output behind the last two.
 func (w *walker) further(t hcl.Traversal, i int, via string) {
-	kind, ok := attr(t, i)
-	if !ok || kind != "locals" && kind != "inputs" {
+	kind, _ := attr(t, i)
+	x, ok := attr(t, i+1)
+	if !ok {
 		return
 	}
-	if x, ok := attr(t, i+1); ok {
+	switch kind {
+	case "locals", "inputs":
 		w.add(Occurrence{Addr: strings.TrimSuffix(kind, "s") + "." + x, Via: via, Part: part(t, i+2)}, name(t[i+1]))
+	case "dependency", "module":
+		w.add(Occurrence{Addr: kind + "." + x, Via: via, Part: part(t, i+2)}, name(t[i+1]))
+		if j, out := nextAttr(t, i+2); out == "outputs" {
+			if k, of := nextAttr(t, j+1); of != "" {
+				w.add(Occurrence{Addr: "output." + of, Via: via + " " + kind + "." + x, Part: part(t, k+1)}, name(t[k]))
+			}
+		}
 	}
 }
 

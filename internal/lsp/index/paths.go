@@ -32,14 +32,23 @@ func (w *walker) path(x hclsyntax.Expression, body *hclsyntax.Body) string {
 
 // read returns the path of the file that an expression reads as a unit file, or "".
 func (w *walker) read(x hclsyntax.Expression, body *hclsyntax.Body) string {
+	call := readCall(x)
+	if call == nil {
+		return ""
+	}
+	return w.path(call.Args[0], body)
+}
+
+// readCall returns the expression as a call that reads a unit file, or nil.
+func readCall(x hclsyntax.Expression) *hclsyntax.FunctionCallExpr {
 	if wrap, ok := x.(*hclsyntax.TemplateWrapExpr); ok { // in JSON syntax
 		x = wrap.Wrapped
 	}
 	call, ok := x.(*hclsyntax.FunctionCallExpr)
 	if !ok || call.Name != "read_terragrunt_config" || len(call.Args) == 0 {
-		return ""
+		return nil
 	}
-	return w.path(call.Args[0], body)
+	return call
 }
 
 // Paths computes the paths that expressions of a file name.

@@ -20,8 +20,11 @@ type ClientCapabilities struct {
 		PositionEncodings []string `json:"positionEncodings"`
 	} `json:"general"`
 	Workspace struct {
-		Configuration         bool      `json:"configuration"`
-		TextDocumentContent   *struct{} `json:"textDocumentContent"` // nil means that the client does not open documents of the server
+		Configuration       bool      `json:"configuration"`
+		TextDocumentContent *struct{} `json:"textDocumentContent"` // nil means that the client does not open documents of the server
+		WorkspaceEdit       struct {
+			DocumentChanges bool `json:"documentChanges"` // the client accepts the version of each document with its edits
+		} `json:"workspaceEdit"`
 		DidChangeWatchedFiles struct {
 			DynamicRegistration bool `json:"dynamicRegistration"`
 		} `json:"didChangeWatchedFiles"`
@@ -55,6 +58,15 @@ type ClientCapabilities struct {
 type TextDocumentContentChange struct {
 	Range *Range `json:"range"`
 	Text  string `json:"text"`
+}
+
+// DocumentEdit is the edits of one version of a document, as WorkspaceEdit.DocumentChanges contains them.
+type DocumentEdit struct {
+	TextDocument struct {
+		URI     string `json:"uri"`
+		Version *int   `json:"version"` // nil if the document is not open
+	} `json:"textDocument"`
+	Edits []TextEdit `json:"edits"`
 }
 
 // RenameFilesParams are the parameters of workspace/willRenameFiles and workspace/didRenameFiles.

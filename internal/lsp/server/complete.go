@@ -644,6 +644,11 @@ func (w *completer) unitNames(blocks []enclosing) {
 	for _, b := range spec.Blocks {
 		w.blockItem(b.Name, "", map[bool]int{true: 1}[b.Label == syntax.OneLabel], false)
 	}
+	if w.file.Kind == index.Unit && len(blocks) == 1 && blocks[0].typ == "module" && len(blocks[0].labels) == 1 { // of an environment file
+		if to := w.target("module." + blocks[0].labels[0]); to != "" {
+			w.variables(to)
+		}
+	}
 }
 
 // unitKeys adds the keys of an object in an argument of blocks.

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	hcljson "github.com/hashicorp/hcl/v2/json"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lang/hclnative"
@@ -199,12 +201,15 @@ func (s *Server) lastRuled(path string, text *document.Text) []protocol.Diagnost
 	return out
 }
 
-// ruleFindings returns the findings of rules in a file as it is now. ok is false if they are not known:
-// the module or unit has errors, or ctx ended.
+// ruleFindings returns the findings of rules in a file as it is now. There are none if the module or unit has
+// errors. ok is false if ctx ended.
 func (s *Server) ruleFindings(ctx context.Context, path string, text *document.Text) (out []protocol.Diagnostic, ok bool) {
 	found := s.rulings(ctx, path)
-	if found == nil || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return nil, false
+	}
+	if found == nil {
+		found = &workspace.Rulings{}
 	}
 	for _, f := range found.Findings {
 		if at := f.At(); at.Filename == path {
@@ -286,7 +291,7 @@ func (s *Server) diagnostics(ctx context.Context, path string) []protocol.Diagno
 	switch kind := index.KindOf(path); kind {
 	case index.Module, index.JSON:
 		if m := s.Session.Module(ctx, filepath.Dir(path)); m != nil {
-			ds = m.Diags
+			ds = s.withoutGenerated(filepath.Dir(path), m.Diags)
 			for _, f := range m.Lint {
 				f := *f
 				if f.SetAt.Filename != "" {
@@ -344,6 +349,64 @@ func (s *Server) diagnostics(ctx context.Context, path string) []protocol.Diagno
 		}
 	}
 	return out
+}
+
+// withoutGenerated returns the messages about a module without those about names that the unit in its directory may
+// generate: a file that the unit merges has a generate block whose text declares the name or is not constant. The
+// module is read without the generated files.
+func (s *Server) withoutGenerated(dir string, ds diag.List) diag.List {
+	undeclared := func(m *diag.Message) bool { return m.Code == diag.CodeEvalUndeclared && m.At != nil }
+	own := s.Session.UnitFile(dir)
+	if !slices.ContainsFunc(ds, undeclared) || !s.Session.Files.Exists(own) {
+		return ds
+	}
+	unknown, text := false, []byte{}
+	for _, f := range s.Session.Index.Merged(s.Session.Index.File(own)) {
+		raw := s.Session.Files.Text(f.Path).Bytes
+		body, _ := index.Parse(f.Path, raw)
+		if body == nil {
+			continue
+		}
+		for _, b := range body.Blocks {
+			a := b.Body.Attributes["contents"]
+			if b.Type != "generate" || a == nil {
+				continue
+			}
+			at := a.Expr.Range()
+			text = append(text, raw[at.Start.Byte:at.End.Byte]...)
+			_, constant := a.Expr.(*hclsyntax.TemplateExpr)
+			unknown = unknown || !constant
+		}
+	}
+	if len(text) == 0 {
+		return ds
+	}
+	return slices.DeleteFunc(slices.Clone(ds), func(m *diag.Message) bool {
+		if !undeclared(m) || unknown {
+			return undeclared(m)
+		}
+		raw := s.Session.Files.Text(m.At.Filename).Bytes
+		if m.At.End.Byte > len(raw) {
+			return false
+		}
+		words := words().FindAll(raw[m.At.Start.Byte:m.At.End.Byte], -1)
+		if len(words) < 2 {
+			return false
+		}
+		declared := `"` + regexp.QuoteMeta(string(words[0])) + `"\s+"` + regexp.QuoteMeta(string(words[1])) + `"` // a resource
+		switch name := regexp.QuoteMeta(string(words[1])); string(words[0]) {
+		case "var":
+			declared = `\bvariable\s+"` + name + `"`
+		case "local":
+			declared = `\b` + name + `\s*=`
+		case "module":
+			declared = `\bmodule\s+"` + name + `"`
+		case "data":
+			declared = `\bdata\s+"` + name + `"`
+		}
+		found, err := regexp.Match(declared, text)
+		return err == nil && found
+	})
 }
 
 // isTemplate reports whether a file is a template of the command scaffold, which is no configuration.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lsp/index"
 	"github.com/terrace-iac/terrace/internal/lsp/protocol"
 	"github.com/terrace-iac/terrace/internal/lsp/workspace"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // # Effective documents
@@ -72,8 +74,8 @@ func (s *Server) effectiveOf(ctx context.Context, path string) (*effectiveResult
 		if err != nil {
 			return nil, refuse("the module cannot be shown: %v", err)
 		}
-		out.Text = text
-		out.Links = s.moduleOrigins(filepath.Dir(path), document.New([]byte(text)))
+		out.Text = s.withoutSecrets(ctx, m, text)
+		out.Links = s.moduleOrigins(filepath.Dir(path), document.New([]byte(out.Text)))
 	case index.Unit:
 		s.Session.FindGenerator(ctx, filepath.Dir(path))
 		u := s.unitOf(ctx, path)
@@ -84,8 +86,8 @@ func (s *Server) effectiveOf(ctx context.Context, path string) (*effectiveResult
 		if err != nil {
 			return nil, refuse("the unit cannot be shown: %v", err)
 		}
-		out.Text, out.LanguageID = text, "hcl"
-		out.Links = s.unitOrigins(ctx, u, document.New([]byte(text)))
+		out.LanguageID = "hcl"
+		out.Text, out.Links = s.effectiveUnit(ctx, u, []byte(text))
 	default:
 		return nil, refuse("%s is neither part of a module nor of a unit", path)
 	}
@@ -105,7 +107,7 @@ func (s *Server) content(ctx context.Context, p *protocol.TextDocumentContentPar
 }
 
 // originPattern matches a position in a comment of an effective module.
-var originPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([^\s,()"]+):(\d+)`) })
+var originPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([^,()"]+):(\d+)`) })
 
 // moduleOrigins returns the links of the positions in the comments of an effective module.
 func (s *Server) moduleOrigins(dir string, text *document.Text) []protocol.DocumentLink {
@@ -117,13 +119,18 @@ func (s *Server) moduleOrigins(dir string, text *document.Text) []protocol.Docum
 			continue
 		}
 		for _, m := range originPattern().FindAllSubmatchIndex(line[comment:], -1) {
-			file := filepath.Join(dir, string(line[comment+m[2]:comment+m[3]]))
 			number, err := strconv.Atoi(string(line[comment+m[4] : comment+m[5]]))
-			if err != nil || !s.Session.Files.Exists(file) {
+			if err != nil {
 				continue
 			}
-			start := text.LineStart(i) + comment
-			out = append(out, protocol.DocumentLink{Range: text.Range(start+m[0], start+m[1], s.encoding), Target: lineURI(file, number)})
+			name := string(line[comment+m[2] : comment+m[3]]) // behind words, and the name may contain spaces
+			for !s.Session.Files.Exists(filepath.Join(dir, name)) && name != "" {
+				_, name, _ = strings.Cut(name, " ")
+			}
+			if name != "" {
+				start := text.LineStart(i) + comment
+				out = append(out, protocol.DocumentLink{Range: text.Range(start+m[3]-len(name), start+m[1], s.encoding), Target: lineURI(filepath.Join(dir, name), number)})
+			}
 		}
 	}
 	return out
@@ -132,69 +139,251 @@ func (s *Server) moduleOrigins(dir string, text *document.Text) []protocol.Docum
 // lineURI returns the URI of a line of a file, counted from 1.
 func lineURI(path string, line int) string { return fmt.Sprintf("%s#L%d", document.URI(path), line) }
 
-// unitOrigins returns links from the arguments of an effective unit to the lines from which they come.
-func (s *Server) unitOrigins(ctx context.Context, u *workspace.Unit, text *document.Text) []protocol.DocumentLink {
-	out := []protocol.DocumentLink{}
-	body, _ := index.Parse("terragrunt.hcl", text.Bytes)
+// An effectiveValue is an argument, or a key of an object, in the text of an effective unit.
+type effectiveValue struct {
+	address  string
+	name     hcl.Range
+	value    hclsyntax.Expression
+	children []*effectiveValue
+	x        *explanation.Explanation // nil if it is not known
+}
+
+// effectiveUnit returns the text of an effective unit without its sensitive values, and links from the arguments to
+// the lines from which they come. A value that is not explained, because there are too many, is not shown either.
+func (s *Server) effectiveUnit(ctx context.Context, u *workspace.Unit, text []byte) (string, []protocol.DocumentLink) {
+	body, _ := index.Parse("terragrunt.hcl", text)
 	if body == nil {
-		return out
+		return "", []protocol.DocumentLink{}
 	}
 	left := maxOrigins
-	add := func(from hcl.Range, address string) {
-		if left--; left < 0 || ctx.Err() != nil {
-			return
+	var explain func(all []*effectiveValue)
+	explain = func(all []*effectiveValue) {
+		for _, v := range all {
+			if left--; left < 0 || ctx.Err() != nil {
+				return
+			}
+			if x, ds := u.Explain(ctx, "", v.address, ""); !ds.HasErrors() {
+				v.x = x
+			}
+			explain(v.children)
 		}
-		x, ds := u.Explain(ctx, "", address, "")
-		if ds.HasErrors() || x == nil {
-			return
+	}
+	all := effectiveValues(body, "")
+	explain(all)
+	var edits []textEdit
+	var hide func(v *effectiveValue, unexplained bool) (hidden bool)
+	hide = func(v *effectiveValue, unexplained bool) (hidden bool) {
+		for _, c := range v.children {
+			hidden = hide(c, unexplained) || hidden
 		}
-		if at, ok := originOf(x); ok {
+		if hidden || v.x == nil && !unexplained || v.x != nil && !v.x.Sensitive || v.x == nil && len(v.children) > 0 {
+			return hidden
+		}
+		r := v.value.Range()
+		edits = append(edits, textEdit{r.Start.Byte, r.End.Byte, hiddenText})
+		return true
+	}
+	for _, v := range all {
+		hide(v, left < 0)
+	}
+	changed := applied(text, edits)
+	shown := document.New([]byte(changed))
+	out := []protocol.DocumentLink{}
+	var link func(all []*effectiveValue)
+	link = func(all []*effectiveValue) {
+		for _, v := range all {
+			link(v.children)
+			if v.x == nil {
+				continue
+			}
+			from, ok := moved(edits, v.name.Start.Byte)
+			at, known := originOf(v.x)
+			if !ok || !known {
+				continue
+			}
 			file := at.File
 			if !filepath.IsAbs(file) {
 				file = filepath.Join(filepath.Dir(u.Path), file)
 			}
-			out = append(out, protocol.DocumentLink{Range: text.Range(from.Start.Byte, from.End.Byte, s.encoding), Target: lineURI(file, at.Line)})
+			out = append(out, protocol.DocumentLink{Range: shown.Range(from, from+v.name.End.Byte-v.name.Start.Byte, s.encoding), Target: lineURI(file, at.Line)})
 		}
 	}
-	var object func(x hclsyntax.Expression, prefix string, depth int)
-	object = func(x hclsyntax.Expression, prefix string, depth int) {
-		o, ok := x.(*hclsyntax.ObjectConsExpr)
-		if !ok || depth > 3 {
+	link(all)
+	slices.SortFunc(out, func(a, b protocol.DocumentLink) int {
+		return cmp.Or(a.Range.Start.Line-b.Range.Start.Line, a.Range.Start.Character-b.Range.Start.Character)
+	})
+	return changed, out
+}
+
+// hiddenText replaces a sensitive value in an effective document.
+const hiddenText = `"(sensitive value)"`
+
+// jsonPart begins the part of an effective module that cannot be written in native syntax.
+const jsonPart = "-- main.tf.json --"
+
+// withoutSecrets returns the text of an effective module without values that are written in it and are sensitive:
+// defaults of variables, values of outputs, arguments of modules, and arguments of the function sensitive.
+func (s *Server) withoutSecrets(ctx context.Context, m *workspace.Module, text string) string {
+	native, rest, found := strings.Cut(text, jsonPart)
+	head := ""
+	if found {
+		head, rest = "-- main.tf --\n", jsonPart+rest
+		var is bool
+		if native, is = strings.CutPrefix(native, head); !is {
+			head = ""
+		}
+	}
+	body, _ := index.Parse("main.tf", []byte(native))
+	if body == nil {
+		return text
+	}
+	var edits []textEdit
+	var hide func(x hclsyntax.Expression)
+	hide = func(x hclsyntax.Expression) {
+		if v, diags := x.Value(nil); len(x.Variables()) == 0 && (diags.HasErrors() || !v.IsNull()) {
+			edits = append(edits, textEdit{x.Range().Start.Byte, x.Range().End.Byte, hiddenText})
 			return
 		}
-		for _, item := range o.Items {
-			if key := hcl.ExprAsKeyword(item.KeyExpr); key != "" {
-				add(item.KeyExpr.Range(), prefix+"."+key)
-				object(item.ValueExpr, prefix+"."+key, depth+1)
+		switch x := x.(type) {
+		case *hclsyntax.ObjectConsExpr:
+			for _, item := range x.Items {
+				hide(item.ValueExpr)
 			}
+		case *hclsyntax.TupleConsExpr:
+			for _, item := range x.Exprs {
+				hide(item)
+			}
+		case *hclsyntax.FunctionCallExpr:
+			for _, a := range x.Args {
+				hide(a)
+			}
+		case *hclsyntax.ConditionalExpr:
+			hide(x.TrueResult)
+			hide(x.FalseResult)
+		case *hclsyntax.ParenthesesExpr:
+			hide(x.Expression)
 		}
 	}
-	var in func(b *hclsyntax.Body, prefix string)
-	in = func(b *hclsyntax.Body, prefix string) {
-		for _, a := range b.Attributes {
-			if prefix+a.Name != "inputs" {
-				add(a.NameRange, prefix+a.Name)
+	for _, b := range body.Blocks {
+		all := b.Body.Attributes
+		switch marked := all["sensitive"]; {
+		case b.Type == "module" && len(b.Labels) == 1:
+			dir := s.calledBy(m.Dir, b.Labels[0])
+			if dir == "" {
+				continue
 			}
-			object(a.Expr, prefix+a.Name, 0)
-		}
-		for _, n := range b.Blocks {
-			name := n.Type
-			if name == "locals" {
-				name = "local"
+			if called := s.Session.Module(ctx, dir); called != nil {
+				for name, a := range all {
+					if v := called.Config.Variables[name]; v != nil && v.Sensitive {
+						hide(a.Expr)
+					}
+				}
 			}
-			for _, l := range n.Labels {
-				name += "." + l
-			}
-			in(n.Body, prefix+name+".")
+		case marked == nil || isFalse(marked.Expr):
+		case b.Type == "variable" && all["default"] != nil:
+			hide(all["default"].Expr)
+		case b.Type == "output" && all["value"] != nil:
+			hide(all["value"].Expr)
 		}
 	}
-	in(body, "")
-	slices.SortFunc(out, func(a, b protocol.DocumentLink) int {
-		if n := a.Range.Start.Line - b.Range.Start.Line; n != 0 {
-			return n
+	_ = hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics {
+		if call, ok := n.(*hclsyntax.FunctionCallExpr); ok && call.Name == "sensitive" && len(call.Args) == 1 {
+			hide(call.Args[0])
 		}
-		return a.Range.Start.Character - b.Range.Start.Character
+		return nil
 	})
+	return head + applied([]byte(native), edits) + rest
+}
+
+// isFalse reports whether an expression is the constant false.
+func isFalse(x hclsyntax.Expression) bool {
+	v, diags := x.Value(nil)
+	return !diags.HasErrors() && v.RawEquals(cty.False)
+}
+
+// applied returns a text after edits, which it sorts. An edit inside another one is left out.
+func applied(text []byte, edits []textEdit) string {
+	slices.SortFunc(edits, func(a, b textEdit) int { return cmp.Or(a.start-b.start, b.end-a.end) })
+	var b strings.Builder
+	last := 0
+	for _, e := range edits {
+		if e.start < last {
+			continue
+		}
+		b.Write(text[last:e.start])
+		b.WriteString(e.text)
+		last = e.end
+	}
+	b.Write(text[last:])
+	return b.String()
+}
+
+// A textEdit replaces a range of bytes.
+type textEdit struct {
+	start, end int
+	text       string
+}
+
+// moved returns the offset after edits, which are sorted. ok is false if the offset is in a replaced range.
+func moved(edits []textEdit, offset int) (to int, ok bool) {
+	to = offset
+	for _, e := range edits {
+		if e.start > offset {
+			break
+		}
+		if offset < e.end {
+			return 0, false
+		}
+		to += len(e.text) - (e.end - e.start)
+	}
+	return to, true
+}
+
+// maxEffectiveDepth is the number of nested objects whose keys are explained one by one.
+const maxEffectiveDepth = 4
+
+// effectiveValues returns the arguments in a body, with the keys of their objects. The inputs are explained one by
+// one, and not as a whole.
+func effectiveValues(body *hclsyntax.Body, prefix string) (out []*effectiveValue) {
+	var keys func(x hclsyntax.Expression, address string, depth int) []*effectiveValue
+	keys = func(x hclsyntax.Expression, address string, depth int) (out []*effectiveValue) {
+		o, ok := x.(*hclsyntax.ObjectConsExpr)
+		if !ok || depth == maxEffectiveDepth {
+			return nil
+		}
+		for _, item := range o.Items {
+			key := hcl.ExprAsKeyword(item.KeyExpr)
+			if key == "" {
+				v, diags := item.KeyExpr.Value(nil)
+				if diags.HasErrors() || v.IsNull() || v.Type() != cty.String {
+					continue
+				}
+				key = v.AsString()
+			}
+			at := address + index.Step(key)
+			out = append(out, &effectiveValue{address: at, name: item.KeyExpr.Range(), value: item.ValueExpr, children: keys(item.ValueExpr, at, depth+1)})
+		}
+		return out
+	}
+	for _, a := range body.Attributes {
+		at := prefix + a.Name
+		inner := keys(a.Expr, at, 0)
+		if at == "inputs" {
+			out = append(out, inner...)
+			continue
+		}
+		out = append(out, &effectiveValue{address: at, name: a.NameRange, value: a.Expr, children: inner})
+	}
+	for _, n := range body.Blocks {
+		name := n.Type
+		if name == "locals" {
+			name = "local"
+		}
+		for _, l := range n.Labels {
+			name += "." + l
+		}
+		out = append(out, effectiveValues(n.Body, prefix+name+".")...)
+	}
 	return out
 }
 

@@ -101,6 +101,25 @@ output "all" {
 	file("stacks/terragrunt.stack.hcl", "locals {\n  env = \"prod\"\n  all = { size = 4 }\n}\nunit \"app\" {\n  source = \"../catalog/app\"\n  path   = \"app\"\n  values = {\n    env  = local.env\n    size = local.all.size\n  }\n}")
 	file("hand/terragrunt.values.hcl", "name = \"by hand\"\nsize = 3")
 	file("hand/terragrunt.hcl", "locals {\n  mine = values.name\n}\nterraform {\n  source = \"../modules/m0\"\n}\ninputs = {\n  region = local.mine\n  team   = values.name\n  size   = values.size\n}")
+	// An environment file, and units that read its outputs and those of dependencies of other files.
+	file("envs/prod.hcl", "locals {\n  env = jsondecode(file(\"${get_terragrunt_dir()}/prod.json\"))\n}\nmodule \"first\" {\n  source = \"../modules/m0\"\n  region = local.env.region\n  team   = \"prod\"\n}\nmodule \"second\" {\n  source = \"../modules/json\"\n  region = local.env.region\n  team   = module.first.outputs.id\n  inputs = {\n    size = 1\n  }\n}")
+	file("envs/prod.json", `{"region": "us", "unused": {"key": 1}}`)
+	file("common/lib.hcl", "dependency \"up\" {\n  config_path  = \"../live/u0\"\n  mock_outputs = {\n    id = \"mock\"\n  }\n}\ninputs = {\n  region = path_relative_to_import()\n}")
+	file("live/lib/terragrunt.hcl", "import \"lib\" {\n  config_path = \"../../common/lib.hcl\"\n  merge       = true\n}\nimport \"prod\" {\n  config_path = \"../../envs/prod.hcl\"\n}\nlocals {\n  read = read_terragrunt_config(\"../../common/lib.hcl\")\n  from = path_relative_from_import(\"lib\")\n}\nterraform {\n  source = \"../../modules/m1\"\n  extra_arguments \"size\" {\n    commands           = [\"plan\"]\n    required_var_files = [\"${get_terragrunt_dir()}/size.tfvars\"]\n  }\n}\ninputs = {\n  team = \"${dependency.up.outputs.id} ${import.prod.module.first.outputs.id} ${local.read.inputs.region} ${local.from}\"\n}")
+	file("live/lib/size.tfvars", "size = 7")
+	file("live/two/terragrunt.hcl", "include \"root\" {\n  path = find_in_parent_folders(\"root.hcl\")\n}\nlocals {\n  lib = read_terragrunt_config(\"../../common/lib.hcl\")\n}\nterraform {\n  source = \"../../modules/m1\"\n}\ninputs = {\n  up   = local.lib.dependency.up.outputs.id\n  size = length(path_relative_to_include(\"root\"))\n}")
+	// Units and modules that use all names of another file at once.
+	file("common/region.hcl", "locals {\n  region = \"eu\"\n  team   = \"all\"\n  size   = 2\n}\ninputs = {\n  up = \"region\"\n}")
+	file("live/all/terragrunt.hcl", "locals {\n  vars  = read_terragrunt_config(\"../../common/region.hcl\")\n  extra = local.vars.locals.size > 1 ? { size = 5 } : {}\n}\nterraform {\n  source = \"../../modules/m0\"\n}\ndependency \"up\" {\n  config_path  = \"../u0\"\n  mock_outputs = {\n    id = \"mock\"\n  }\n}\ninputs = merge(local.vars.locals, local.extra, { up = jsonencode(dependency.up.outputs) })")
+	file("live/call/terragrunt.hcl", "terraform {\n  source = \"../../modules/m0\"\n}\ninputs = {\n  region = read_terragrunt_config(\"../../common/region.hcl\").locals.region\n  team   = read_terragrunt_config(\"../../common/region.hcl\").inputs.up\n}")
+	file("whole/main.tf", "module \"inner\" {\n  source = \"../modules/inner\"\n  text   = \"t\"\n  number = 1\n}\nmodule \"other\" {\n  source   = \"../modules/other\"\n  for_each = toset([\"a\"])\n  text     = each.key\n  number   = 2\n}\noutput \"all\" {\n  value = [for k, v in module.other : v.joined]\n}\noutput \"one\" {\n  value      = module.inner.joined\n  depends_on = [module.other]\n}")
+	// A root module whose override file replaces the source of a call, with a key that another expression reads.
+	file("plain/main.tf", "variable \"wide\" {\n  default = 1\n}\nlocals {\n  data = yamldecode(file(\"${path.module}/data.yaml\"))\n}\nmodule \"inner\" {\n  source = \"../modules/other\"\n  text   = local.data.base.text\n  number = var.wide\n}\noutput \"all\" {\n  value = \"${module.inner.joined} ${local.data.plain.size} ${yamldecode(file(\"${path.module}/more.yaml\")).size}\"\n}")
+	file("plain/call_override.tf", "module \"inner\" {\n  source = \"../modules/inner\"\n}")
+	file("plain/data.yaml", "base:\n  text: a\nplain:\n  size: 1\n  more: 2")
+	file("plain/more.yaml", "size: 1\nother: 2")
+	file("plain/big.auto.tfvars", "wide = 3")
+	file("modules/other/main.tf", "variable \"text\" {}\nvariable \"number\" {}\noutput \"joined\" {\n  value = \"other ${var.text} ${var.number}\"\n}")
 	return server.Unpack(t, b.String())
 }
 
@@ -212,7 +231,10 @@ func TestRenamesInEstates(t *testing.T) {
 			}
 			was, now, kind, err := rename(r)
 			if err != nil {
-				counts["refused: "+regexp.MustCompile(`[^ ]*[/."][^ ]*|\d+`).ReplaceAllString(err.Error(), "…")]++
+				reason := "refused: " + regexp.MustCompile(`[^ ]*[/."][^ ]*|\d+`).ReplaceAllString(err.Error(), "…")
+				if counts[reason]++; counts[reason] <= 3 {
+					t.Logf("seed %d: rename of %s %s: %v", seed, kind, was, err)
+				}
 				continue
 			}
 			done++

@@ -32,6 +32,9 @@ var inserts = []string{
 	"module \"self\" {\n  source = \"./\"\n}\n", "include \"again\" {\n  path = \"terragrunt.hcl\"\n}\n", "moved {\n  from = a.b\n  to = a.c\n}\n",
 	"local.data.tags.", "dependency \"app\" {\n  config_path = \"../app\"\n}\n", strings.Repeat("[", 3000), strings.Repeat("x", 100000), strings.Repeat("a = 1\n", 2000), "1e999999999", "${\"${",
 	", ", "\"x\": 1, ", "{", "\\u00e9", "${var.size}", "unit \"again\" {\n  source = \"../units/vpc\"\n  path   = \"again\"\n}\n", "values.env", "values = {\n  cidr = 1\n}\n",
+	"rule \"again\" {\n  resource = \"*\"\n  enforce {\n    condition     = local.most > 1\n    error_message = \"no\"\n  }\n}\n", "exception \"region\" {}\n",
+	"module \"again\" {\n  source = \"./modules/vpc\"\n  region = module.net.outputs.id\n}\n", "import.prod.module.net.outputs.id", "import.lib.dependency.vpc.outputs.id",
+	"&a ", "*a", "<<: *a\n", "small: 1\n", "- ", "\t", "\r", "dependency \"vpc\" {\n  config_path = \"../app\"\n}\n", "for_each = toset([\"a\"])\n",
 	"\"module\": {\"self\": {\"source\": \"./\"}}, ", "run \"again\" {\n  module {\n    source = \"./m\"\n  }\n}\n",
 }
 
@@ -87,6 +90,86 @@ output "other" {
   "terraform": {"source": "../"},
   "inputs": {"size": "${local.env}", "id": "${dependency.vpc.outputs.id}"}
 }
+-- all.rules.hcl --
+locals {
+  most = 40
+}
+rule "small" {
+  resource = "terraform_data"
+  enforce {
+    condition     = try(length(attrs.input), 0) <= local.most
+    error_message = "${meta.address} is too large."
+  }
+}
+rule "region" {
+  unit  = "*"
+  level = "warning"
+  enforce {
+    condition     = try(attrs.region, "eu") == "eu"
+    error_message = "The region is ${attrs.region}."
+  }
+}
+-- exceptions.rules.hcl --
+exception "small" {
+  address = "terraform_data.other"
+  reason  = "It is large."
+}
+-- all.rulestest.hcl --
+run "small" {
+  rules = [rule.small]
+  resource "terraform_data" "web" {
+    attrs = { input = "x" }
+  }
+}
+-- prod.hcl --
+locals {
+  region = "eu"
+  sizes  = jsondecode(file("${get_terragrunt_dir()}/sizes.json"))
+}
+module "net" {
+  source = "./modules/vpc"
+  region = local.region
+}
+module "app" {
+  source = "./modules/app"
+  region = local.region
+  vpc_id = module.net.outputs.id
+  inputs = {
+    zone = local.sizes.small
+  }
+}
+-- sizes.json --
+{"small": "s", "large": {"name": "l", "é": 1}}
+-- shared/lib.hcl --
+dependency "vpc" {
+  config_path  = "../vpc"
+  mock_outputs = {
+    id = "mock"
+  }
+}
+inputs = {
+  region = path_relative_to_import()
+}
+-- shared/vars.tfvars --
+zone = "z"
+-- web/terragrunt.hcl --
+import "lib" {
+  config_path = "../shared/lib.hcl"
+  merge       = true
+}
+import "prod" {
+  config_path = "../prod.hcl"
+}
+terraform {
+  source = "../modules/app"
+  extra_arguments "zone" {
+    commands           = ["plan"]
+    required_var_files = ["${get_terragrunt_dir()}/../shared/vars.tfvars"]
+  }
+}
+inputs = {
+  vpc_id = "${dependency.vpc.outputs.id} ${import.prod.module.net.outputs.id} ${path_relative_to_import("lib")}"
+}
 ` + stackFiles
 
 // After random edits, renames, saves, changes of branch, new and deleted files, a server gives the same
@@ -135,7 +218,8 @@ func randomSession(t *testing.T, seed int, counts map[string]int) {
 	dir := unpack(t, moduleFiles+unitFiles+dataFiles)
 	c := start(t, dir, nil)
 	names := []string{"main.tf", "web_override.tf", "m/main.tf", "root.hcl", "app/terragrunt.hcl", "modules/app/main.tf", "data.tf", "data.yaml", "tests/one.tftest.hcl",
-		"outputs.tf", "tests/two.tftest.json", "js/main.tf.json", "js/terraform.tfvars.json", "js/unit/terragrunt.hcl.json", "live/terragrunt.stack.hcl", "units/app/terragrunt.hcl", "hand/terragrunt.values.hcl", "hand/terragrunt.hcl"}
+		"outputs.tf", "tests/two.tftest.json", "js/main.tf.json", "js/terraform.tfvars.json", "js/unit/terragrunt.hcl.json", "live/terragrunt.stack.hcl", "units/app/terragrunt.hcl", "hand/terragrunt.values.hcl", "hand/terragrunt.hcl",
+		"all.rules.hcl", "exceptions.rules.hcl", "all.rulestest.hcl", "prod.hcl", "sizes.json", "shared/lib.hcl", "shared/vars.tfvars", "web/terragrunt.hcl", "terraform.tfvars"}
 	texts, before, branch := map[string]string{}, map[string][]string{}, map[string]string{}
 	for _, name := range names {
 		texts[name] = c.open(name)
@@ -219,13 +303,21 @@ func randomSession(t *testing.T, seed int, counts map[string]int) {
 			}
 		case 4:
 			op = "new file"
-			file := []string{"new.tf", "new_override.tf", "m/new.tf", "app/new.hcl", "dir/main.tf", "terraform.tfvars", "x.tf.json", "live/terragrunt.values.hcl", "units/app/terragrunt.values.hcl", "tests/three.tftest.json"}[r.IntN(10)]
+			file := []string{"new.tf", "new_override.tf", "m/new.tf", "app/new.hcl", "dir/main.tf", "terraform.tfvars", "x.tf.json", "live/terragrunt.values.hcl", "units/app/terragrunt.values.hcl", "tests/three.tftest.json", "more.rules.hcl", "dev.hcl", "web/terraform.tfvars"}[r.IntN(13)]
 			content := "variable \"made\" {}\n"
 			if strings.HasSuffix(file, ".values.hcl") {
 				content = "env = \"from a file\"\n"
 			}
 			if file == "tests/three.tftest.json" {
 				content = "{\"variables\": {\"size\": 2}}"
+			}
+			switch file {
+			case "more.rules.hcl":
+				content = "exception \"region\" {\n  reason = \"made\"\n}\n"
+			case "dev.hcl":
+				content = "module \"net\" {\n  source = \"./modules/vpc\"\n  region = \"made\"\n}\n"
+			case "web/terraform.tfvars":
+				content = "zone = \"made\"\n"
 			}
 			if file == "x.tf.json" {
 				content = "{\"output\": {\"json\": {\"value\": \"${var.size}\"}}}"
@@ -234,7 +326,7 @@ func randomSession(t *testing.T, seed int, counts map[string]int) {
 			c.notify("workspace/didChangeWatchedFiles", map[string]any{"changes": []any{changed(1, file)}})
 		case 5:
 			op = "deleted file"
-			file := []string{"new.tf", "new_override.tf", "m/new.tf", "dir", "terraform.tfvars", "x.tf.json", "m/main.tf", "root.hcl", "units/vpc", "hand/terragrunt.values.hcl", "live/terragrunt.values.hcl"}[r.IntN(11)]
+			file := []string{"new.tf", "new_override.tf", "m/new.tf", "dir", "terraform.tfvars", "x.tf.json", "m/main.tf", "root.hcl", "units/vpc", "hand/terragrunt.values.hcl", "live/terragrunt.values.hcl", "more.rules.hcl", "dev.hcl", "shared", "sizes.json"}[r.IntN(15)]
 			if err := os.RemoveAll(filepath.Join(dir, file)); err != nil {
 				t.Fatal(err)
 			}

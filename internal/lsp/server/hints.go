@@ -61,16 +61,19 @@ func (s *Server) hints(ctx context.Context, p *protocol.InlayHintParams) ([]prot
 		s.skippedPrograms(path, text, func(name string, end int) {
 			add(text.Position(end, s.encoding).Line, name+" is not run")
 		})
-		labels := map[string]string{} // by the address of the input, which may be set many times
+		labels := map[string]string{} // by the module and address of the input, which may be set many times
 		for i := range f.Names {
 			o := &f.Names[i]
-			if o.Role != index.Declares || !strings.HasPrefix(o.Addr, "input.") || o.Line-1 < p.Range.Start.Line || o.Line-1 > p.Range.End.Line {
+			ofModule := o.Role == index.Sets && strings.HasPrefix(o.Via, "module.") // of an environment file
+			if !ofModule && (o.Role != index.Declares || !strings.HasPrefix(o.Addr, "input.")) || o.Line-1 < p.Range.Start.Line || o.Line-1 > p.Range.End.Line {
 				continue
 			}
-			label, known := labels[o.Addr]
+			key := o.Via + " " + o.Addr
+			label, known := labels[key]
 			if !known && len(labels) < maxOrigins && ctx.Err() == nil {
-				label = s.inputLabel(ctx, path, strings.TrimPrefix(o.Addr, "input."))
-				labels[o.Addr] = label
+				_, name, _ := strings.Cut(o.Addr, ".")
+				label = s.inputLabel(ctx, path, name, strings.TrimPrefix(o.Via, "module."))
+				labels[key] = label
 			}
 			if label != "" {
 				add(o.Line-1, label)
@@ -80,17 +83,29 @@ func (s *Server) hints(ctx context.Context, p *protocol.InlayHintParams) ([]prot
 	return out, ctx.Err()
 }
 
-// inputLabel returns where the value of an input of a unit file comes from, if that is another file, or "".
-func (s *Server) inputLabel(ctx context.Context, path, name string) string {
-	x := s.explain(ctx, path, "inputs."+name, "")
+// inputLabel returns where the value of an input of a unit file comes from, if that is another file, or "". module is
+// the module of an environment file, or "".
+func (s *Server) inputLabel(ctx context.Context, path, name, module string) string {
+	x := s.explain(ctx, path, "inputs."+name, module)
 	if x == nil || len(x.Steps) < 2 {
 		return ""
 	}
 	last := x.Steps[len(x.Steps)-1]
-	if last.At == nil || filepath.Base(last.At.File) == filepath.Base(path) {
+	if last.At == nil {
 		return ""
 	}
-	return fmt.Sprintf("from %s:%d", filepath.Base(last.At.File), last.At.Line)
+	from := last.At.File
+	if !filepath.IsAbs(from) { // relative to the unit from which the file is seen
+		from = filepath.Join(filepath.Dir(cmp.Or(s.seenFrom(ctx, path).at, path)), from)
+	}
+	shown := filepath.Base(from)
+	switch {
+	case from == path:
+		return ""
+	case shown == filepath.Base(path):
+		shown = relative(filepath.Dir(path), from, false)
+	}
+	return fmt.Sprintf("from %s:%d", shown, last.At.Line)
 }
 
 // overrideLabel returns what an argument of a module replaces, or what replaces it, or "".

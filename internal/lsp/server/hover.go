@@ -60,11 +60,18 @@ func (s *Server) hover(ctx context.Context, p *protocol.HoverParams) (*protocol.
 	return nil, nil
 }
 
-// address returns the address of an occurrence as explain takes it.
+// address returns the address of an occurrence as explain takes it, or "".
 func address(f *index.File, o *index.Occurrence) string {
 	kind, name, _ := strings.Cut(o.Addr, ".")
 	via, _, _ := strings.Cut(o.Via, ".")
+	if first, next, chained := strings.Cut(o.Via, " "); chained {
+		return first + "." + next + ".outputs." + name + o.Part
+	}
 	switch {
+	case via == "read": // a function call has no address
+		return ""
+	case (kind == "dependency" || kind == "module") && via != "": // of another unit file
+		return o.Via + "." + o.Addr + o.Part
 	case via == "":
 		if kind == "input" {
 			return "inputs." + name
@@ -104,6 +111,9 @@ func moduleAt(f *index.File, o *index.Occurrence) string {
 // explain returns the explanation of an address in a file, or nil. module is the module of an environment
 // file, or "".
 func (s *Server) explain(ctx context.Context, path, address, module string) *explanation.Explanation {
+	if address == "" {
+		return nil
+	}
 	var x *explanation.Explanation
 	var ds diag.List
 	switch index.KindOf(path) {
@@ -165,7 +175,7 @@ func (s *Server) explained(ctx context.Context, path, address, module string) st
 	_ = x.Print(&b) // a strings.Builder returns no error
 	out := b.String()
 	if len(out) > maxHover {
-		out = out[:maxHover] + "…"
+		out = strings.ToValidUTF8(out[:maxHover], "") + "…"
 	}
 	out = source.HideCredentials(out)
 	if v := s.seenFrom(ctx, path); v.at != "" && filepath.Dir(v.at) != filepath.Dir(path) || v.calls != "" {

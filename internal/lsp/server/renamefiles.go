@@ -52,7 +52,7 @@ func below(path, dir string) (rest string, ok bool) {
 	if path == dir {
 		return "", true
 	}
-	return strings.CutPrefix(path, dir+string(filepath.Separator))
+	return strings.CutPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator)) // a root ends with a separator
 }
 
 // renaming computes the edits of one request.
@@ -65,6 +65,7 @@ type renaming struct {
 }
 
 func (s *Server) willRenameFiles(ctx context.Context, p *protocol.RenameFilesParams) (*protocol.WorkspaceEdit, error) {
+	before := s.Session.Files.Changes()
 	r := &renaming{s: s, calls: map[string][]string{}, changes: map[string][]protocol.TextEdit{}}
 	var words [][]byte // each file that refers to a renamed path contains one of them
 	for _, f := range p.Files {
@@ -107,7 +108,7 @@ func (s *Server) willRenameFiles(ctx context.Context, p *protocol.RenameFilesPar
 	if len(r.changes) == 0 {
 		return nil, nil
 	}
-	return &protocol.WorkspaceEdit{Changes: r.changes}, nil
+	return s.workspaceEdit(r.changes, before)
 }
 
 // didRenameFiles makes the next request read the workspace again.
@@ -237,9 +238,6 @@ func (e *fileRenaming) edit(start, end int, text string) {
 		text = inJSON(text)
 	}
 	uri := document.URI(e.file.Path)
-	if b := e.s.Session.Files.Buffer(e.file.Path); b != nil {
-		uri = b.URI
-	}
 	e.changes[uri] = append(e.changes[uri], protocol.TextEdit{Range: e.text.Range(start, end, e.s.encoding), NewText: text})
 }
 

@@ -41,6 +41,9 @@ const codeCanceled jrpc2.Code = -32800
 // codeRequestFailed is the error code of a request that is refused with a reason.
 const codeRequestFailed jrpc2.Code = -32803
 
+// codeContentModified is the error code of a request whose documents changed before it was answered.
+const codeContentModified jrpc2.Code = -32801
+
 // Options configures a server.
 type Options struct {
 	Session *workspace.Session

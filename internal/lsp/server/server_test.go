@@ -417,7 +417,7 @@ func TestRename(t *testing.T) {
 		{moduleFiles + "-- x.tf --\nlocals {\n", "main.tf", "n-${var.", "q", nil, "syntax error"},
 		{unitFiles, "modules/vpc/main.tf", `output "i`, "vpc", map[string][]string{"app/terragrunt.hcl": {"dependency.vpc.outputs.vpc", `vpc = "mock"`}}, ""},
 		{unitFiles, "root.hcl", "  reg", "place", map[string][]string{"app/terragrunt.hcl": {"include.root.locals.place"}, "root.hcl": {`place = "eu"`, "region = local.place"}}, ""},
-		{unitFiles, "modules/app/main.tf", `variable "r`, "place", nil, "may be used in"},
+		{unitFiles, "modules/app/main.tf", `variable "r`, "place", nil, "root.hcl, line 5, sets var.region for units of several modules"},
 	} {
 		c := start(t, unpack(t, x.files), nil)
 		p := c.at(x.name, x.before)

@@ -51,13 +51,15 @@ func grantOf(raw json.RawMessage) (g grant, ok bool) {
 		return grant{}, false
 	}
 	for i, d := range g.dirs {
-		if strings.HasPrefix(d, "file:") {
-			d = document.Path(d)
+		if !strings.HasPrefix(d, "file:") {
+			if !filepath.IsAbs(d) {
+				return grant{}, false
+			}
+			d = document.URI(d)
 		}
-		if !filepath.IsAbs(d) {
+		if g.dirs[i] = document.Path(d); g.dirs[i] == "" { // in the form of the paths of documents
 			return grant{}, false
 		}
-		g.dirs[i] = filepath.Clean(d)
 	}
 	return g, true
 }

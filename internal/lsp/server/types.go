@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -472,6 +473,8 @@ func (w *completer) typeOfArgument(dir string, blocks []enclosing, keys *[]strin
 			return in(w.s.moduleOfUnit(w.path), next())
 		case len(blocks) == 1 && blocks[0].typ == "module" && len(blocks[0].labels) == 1 && name == "inputs" && len(*keys) > 0:
 			return in(w.target("module."+blocks[0].labels[0]), next())
+		case len(blocks) == 1 && blocks[0].typ == "module" && len(blocks[0].labels) == 1 && !slices.Contains(index.ModuleArguments, name):
+			return in(w.target("module."+blocks[0].labels[0]), name)
 		}
 		return cty.NilType
 	}

@@ -49,6 +49,19 @@ func (f *Files) Set(b *Buffer) {
 	f.open[b.Path] = b
 }
 
+// Changes returns the number of changes of documents so far.
+func (f *Files) Changes() int {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.last
+}
+
+// ChangedSince reports whether a document was opened or changed after a number of changes.
+func (f *Files) ChangedSince(path string, changes int) bool {
+	b := f.Buffer(path)
+	return b != nil && b.number > changes
+}
+
 // Close closes a document.
 func (f *Files) Close(path string) {
 	f.mu.Lock()

@@ -1,9 +1,11 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -16,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy/overlay"
 	"github.com/terrace-iac/terrace/internal/lang/module"
 	"github.com/terrace-iac/terrace/internal/lsp/index"
 	"github.com/terrace-iac/terrace/internal/testrun"
@@ -70,6 +73,13 @@ type Index struct {
 	cycles  map[string]cycle           // the cycles of units, by path
 	listed  map[string]bool            // directories that were read before the first walk ended
 	search  map[string]map[string]bool // paths of the files that search a file in parent directories, by its name
+	// overrides contains the number of override files, by directory.
+	overrides map[string]int
+	// appearances is the number of files that have appeared or disappeared after the first walk.
+	appearances int
+	// read contains the results of readers, for one version.
+	read        map[string][]string
+	readVersion int
 }
 
 // users are the files that use a directory or file.
@@ -82,6 +92,7 @@ type entry struct {
 	version version
 	file    *index.File
 	targets []string // directories and files that the file uses; sorted, without duplicates
+	module  string   // the directory of the module of a unit, if the file itself names it
 	// edges contains the dependencies and merged files among the targets, sorted by their address.
 	edges []edge
 	// outdated means that a file appeared or disappeared that the file searches.
@@ -98,7 +109,7 @@ type cycle struct {
 }
 
 func newIndex(f *Files, now func() time.Time) *Index {
-	return &Index{files: f, now: now, age: scanAge, walk: make(chan struct{}, 1), reread: make(chan struct{}, 1), changed: map[string]int{}, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]*users{}, sources: map[string]int{}, search: map[string]map[string]bool{}, listed: map[string]bool{}, cycles: map[string]cycle{}}
+	return &Index{files: f, now: now, age: scanAge, walk: make(chan struct{}, 1), reread: make(chan struct{}, 1), changed: map[string]int{}, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]*users{}, sources: map[string]int{}, search: map[string]map[string]bool{}, listed: map[string]bool{}, cycles: map[string]cycle{}, overrides: map[string]int{}}
 }
 
 // SetRoots sets the directories of the workspace.
@@ -279,6 +290,7 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 	found, links := map[string]bool{}, map[string]string{}
 	var paths []string
 	for _, root := range roots {
+		root = strings.TrimSuffix(root, string(filepath.Separator)) + string(filepath.Separator) // WalkDir would not follow a symbolic link
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			x.pause(ctx)
 			switch {
@@ -288,6 +300,10 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 				return nil // a directory that cannot be read has no names
 			case d.IsDir() && slices.Contains(skipped, d.Name()):
 				return fs.SkipDir
+			case d.Type()&fs.ModeSymlink != 0 && isDir(path): // its files are read where a source names them
+				if to, err := filepath.EvalSymlinks(path); err == nil {
+					links[path] = to
+				}
 			case !index.KindOf(d.Name()).Indexed() || found[path]:
 			case d.Type()&fs.ModeSymlink != 0:
 				to, err := filepath.EvalSymlinks(path)
@@ -342,6 +358,12 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 	return nil
 }
 
+// isDir reports whether a path is that of a directory, or of a symbolic link to one.
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
 // File returns the names in a file, as it is now.
 func (x *Index) File(path string) *index.File {
 	x.refreshed(nil)
@@ -363,6 +385,7 @@ func (x *Index) file(path string) *index.File {
 	x.mu.Lock()
 	e := x.entries[path]
 	valid := e != nil && e.version == v && !e.outdated
+	appearances := x.appearances
 	x.mu.Unlock()
 	if valid {
 		return e.file
@@ -388,10 +411,13 @@ func (x *Index) file(path string) *index.File {
 	if e.file.Broken {
 		e.file.Last = x.last(path, old)
 	}
-	for via := range e.file.Paths {
-		t := x.target(e.file, via)
+	for via, p := range e.file.Paths {
+		t := x.resolved(e.file, via, x.base(e.file), p)
 		if t == "" {
 			continue
+		}
+		if via == "terraform" {
+			e.module = t
 		}
 		e.targets = append(e.targets, t)
 		if strings.HasPrefix(via, "dependency.") && !conditional(e.file, via) || slices.Contains(e.file.Merges, via) {
@@ -403,11 +429,13 @@ func (x *Index) file(path string) *index.File {
 	slices.SortFunc(e.edges, func(a, b edge) int { return strings.Compare(a.via, b.via) })
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	before := x.entries[path] // another request may have replaced it meanwhile
+	e.outdated = appearances != x.appearances && len(e.file.Searched) > 0
 	x.replace(path, e)
-	if old == nil {
+	if before == nil {
 		x.appeared(path)
 	}
-	if old == nil && len(e.edges) > 0 || old != nil && !slices.Equal(old.edges, e.edges) {
+	if before == nil && len(e.edges) > 0 || before != nil && !slices.Equal(before.edges, e.edges) {
 		x.edges++
 	}
 	return e.file
@@ -440,6 +468,7 @@ func (x *Index) appeared(path string) {
 	if !x.done { // the first walk reads files that do not change meanwhile
 		return
 	}
+	x.appearances++
 	below := filepath.Dir(path) + string(filepath.Separator)
 	for user := range x.search[filepath.Base(path)] {
 		if e := x.entries[user]; e != nil && strings.HasPrefix(user, below) {
@@ -479,6 +508,12 @@ func (x *Index) replace(path string, e *entry) {
 		if delete(x.dirs[dir], path); len(x.dirs[dir]) == 0 {
 			delete(x.dirs, dir)
 		}
+	}
+	if was.file != nil && was.file.Override {
+		x.overrides[dir]--
+	}
+	if is.file != nil && is.file.Override {
+		x.overrides[dir]++
 	}
 	for _, name := range was.searched() {
 		if delete(x.search[name], path); len(x.search[name]) == 0 {
@@ -632,21 +667,22 @@ func (x *Index) Version(ctx context.Context) (int, error) {
 	return x.version, nil
 }
 
-// Linked returns another path of a file, if the file is a symbolic link, or one of the workspace leads to it, or
-// "".
+// Linked returns another path of a file or directory: the path or a part of it is a symbolic link, or a symbolic link
+// of the workspace leads to one of them. It is "" if there is none.
 func (x *Index) Linked(path string) string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if to := x.links[path]; to != "" {
-		return to
-	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return ""
 	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	for _, link := range slices.Sorted(maps.Keys(x.links)) {
-		if x.links[link] == real {
-			return link
+		to := x.links[link]
+		if rest, ok := strings.CutPrefix(path, link); ok && (rest == "" || rest[0] == filepath.Separator) {
+			return to + rest
+		}
+		if rest, ok := strings.CutPrefix(real, to); ok && (rest == "" || rest[0] == filepath.Separator) && link+rest != path {
+			return link + rest
 		}
 	}
 	return ""
@@ -656,7 +692,35 @@ func (x *Index) Linked(path string) string {
 func (x *Index) Target(f *index.File, via string) string { return x.target(f, via) }
 
 func (x *Index) target(f *index.File, via string) string {
+	if first, next, chained := strings.Cut(via, " "); chained {
+		g, next := x.chained(f, first, next)
+		if g == nil {
+			return ""
+		}
+		return x.target(g, next)
+	}
 	dir, p := x.written(f, via)
+	return x.resolved(f, via, dir, p)
+}
+
+// chained returns the file in which the address next is, which the file f uses through the address first, or nil. A
+// dependency of an included file is one of the unit.
+func (x *Index) chained(f *index.File, first, next string) (*index.File, string) {
+	if strings.HasPrefix(first, "include.") {
+		if _, own := f.Paths[next]; own {
+			return nil, ""
+		}
+		return f, next
+	}
+	to := x.target(f, first)
+	if to == "" || index.KindOf(to) != index.Unit {
+		return nil, ""
+	}
+	return x.file(to), next
+}
+
+// resolved returns the directory or file to which a source or path refers that is relative to a directory, or "".
+func (x *Index) resolved(f *index.File, via, dir, p string) string {
 	if p == "" {
 		return ""
 	}
@@ -699,30 +763,58 @@ func (x *Index) target(f *index.File, via string) string {
 // Written returns the source or path of an address as it is written in the file, in another file of its
 // module, or in a file that the unit merges. It is "" if it is not known.
 func (x *Index) Written(f *index.File, via string) string {
+	if first, next, chained := strings.Cut(via, " "); chained {
+		if f, via = x.chained(f, first, next); f == nil {
+			return ""
+		}
+	}
 	_, p := x.written(f, via)
 	return p
 }
 
+// base returns the directory to which the paths in a file are relative.
+func (x *Index) base(f *index.File) string {
+	if f.Kind == index.Test {
+		return x.tested(f) // the working directory of the test
+	}
+	return filepath.Dir(f.Path)
+}
+
 // written returns the source or path of an address as written, and the directory to which it is relative.
 func (x *Index) written(f *index.File, via string) (dir, p string) {
-	if dir = filepath.Dir(f.Path); f.Kind == index.Test {
-		dir = x.tested(f) // the working directory of the test
-	}
+	dir = x.base(f)
 	p, own := f.Paths[via]
 	kind, _, _ := strings.Cut(via, ".")
 	switch {
+	case f.Kind.OfModule() && (kind == "local" || kind == "module") && (!own || x.overridden(dir)):
+		if last, ok := x.declared(dir, via); ok { // otherwise f is an older version
+			p = last
+		}
 	case own:
-	case (f.Kind.OfModule() || f.Kind == index.Test) && (kind == "local" || kind == "module"):
-		p = x.declared(dir, via)
+	case f.Kind == index.Test && (kind == "local" || kind == "module"):
+		p, _ = x.declared(dir, via)
 	case f.Kind == index.Unit && (kind == "terraform" || kind == "dependency"):
 		dir, p, _ = x.inherited(f, via, 0)
 	}
 	return dir, p
 }
 
+// overridden reports whether a directory contains override files.
+func (x *Index) overridden(dir string) bool {
+	x.mu.Lock()
+	list := !x.done && !x.listed[dir]
+	x.mu.Unlock()
+	if list {
+		return true // not known before its files are listed
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.overrides[dir] > 0
+}
+
 // declared returns the source or path of an address in the files of a module: that of the last file in load
-// order, or "".
-func (x *Index) declared(dir, via string) string {
+// order that sets it. ok is false if none does.
+func (x *Index) declared(dir, via string) (p string, ok bool) {
 	x.mu.Lock()
 	list := !x.done && !x.listed[dir]
 	if list {
@@ -736,14 +828,15 @@ func (x *Index) declared(dir, via string) string {
 	defer x.mu.Unlock()
 	var last *index.File
 	for _, e := range x.dirs[dir] {
-		if f := e.file; f.Kind.OfModule() && f.Paths[via] != "" && (last == nil || index.Overrides(f, last)) {
+		f := e.file
+		if _, own := f.Paths[via]; own && f.Kind.OfModule() && (last == nil || index.Overrides(f, last)) {
 			last = f
 		}
 	}
 	if last == nil {
-		return ""
+		return "", false
 	}
-	return last.Paths[via]
+	return last.Paths[via], true
 }
 
 // maxMerged is the number of files that a unit may merge one through the other.
@@ -935,8 +1028,21 @@ func (x *Index) Resolve(f *index.File, o *index.Occurrence) (s Symbol, ok bool) 
 	} else if f.Kind == index.Test {
 		own = x.tested(f)
 	}
+	if first, next, chained := strings.Cut(o.Via, " "); chained {
+		g, next := x.chained(f, first, next)
+		if g == nil {
+			return s, false
+		}
+		return x.Resolve(g, &index.Occurrence{Addr: o.Addr, Via: next})
+	}
 	switch kind, _, _ := strings.Cut(o.Via, "."); kind {
 	case "":
+		switch {
+		case f.Kind == index.Values:
+			return x.setIn(f, o.Addr)
+		case f.Kind == index.Unit && o.Role == index.Uses && strings.HasPrefix(o.Addr, "dependency."):
+			return Symbol{x.declaring(f, o.Addr), o.Addr}, true
+		}
 		return Symbol{own, o.Addr}, true
 	case "run": // a run without a module is about the module under test
 		if _, other := f.Paths[o.Via]; !other {
@@ -965,10 +1071,181 @@ func (x *Index) moduleOf(f *index.File, addr string) (Symbol, bool) {
 	if to := x.target(f, "terraform"); to != "" {
 		return Symbol{to, addr}, true
 	}
-	if dir := x.OwnModule(f); dir != "" {
-		return Symbol{dir, addr}, true
+	own := x.OwnModule(f)
+	if own != "" && x.hasModule(own) {
+		return Symbol{own, addr}, true
+	}
+	switch dirs := x.readers(f.Path); {
+	case len(dirs) == 1 && dirs[0] != "":
+		return Symbol{dirs[0], addr}, true
+	case len(dirs) == 0 && own != "":
+		return Symbol{own, addr}, true
 	}
 	return Symbol{}, false
+}
+
+// hasModule reports whether a directory contains files of a module. Before the first walk has ended, it returns true.
+func (x *Index) hasModule(dir string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, e := range x.dirs[dir] {
+		if e.file.Kind.OfModule() {
+			return true
+		}
+	}
+	return !x.done
+}
+
+// setIn returns the symbol of a variable that a variable file sets: that of the module in its directory, or of the
+// only module whose units read the file.
+func (x *Index) setIn(f *index.File, addr string) (Symbol, bool) {
+	dir := filepath.Dir(f.Path)
+	if x.hasModule(dir) {
+		return Symbol{dir, addr}, true
+	}
+	x.mu.Lock()
+	var units []string
+	if u := x.users[f.Path]; u != nil {
+		units = slices.Sorted(maps.Keys(u.paths))
+	}
+	x.mu.Unlock()
+	if overlay.IsValues(filepath.Base(f.Path)) {
+		if unit := x.files.UnitFile(dir); x.files.Exists(unit) && !slices.Contains(units, unit) {
+			units = append(units, unit)
+		}
+	}
+	var one Symbol
+	for _, path := range units {
+		s, ok := x.moduleOf(x.file(path), addr)
+		if !ok || one.Scope != "" && one != s {
+			return Symbol{}, false
+		}
+		one = s
+	}
+	return one, one.Scope != ""
+}
+
+// declares reports whether a file declares an address.
+func declares(f *index.File, addr string) bool {
+	return slices.ContainsFunc(f.Names, func(o index.Occurrence) bool { return o.Addr == addr && o.Role == index.Declares })
+}
+
+// declaring returns the path of the file that declares an address which a unit file uses: the file itself, or one
+// that it merges.
+func (x *Index) declaring(f *index.File, addr string) string {
+	if declares(f, addr) {
+		return f.Path
+	}
+	for _, g := range x.Merged(f)[1:] {
+		if declares(g, addr) {
+			return g.Path
+		}
+	}
+	return f.Path
+}
+
+// Merged returns a unit file and the files that it merges, also through others.
+func (x *Index) Merged(f *index.File) []*index.File {
+	out := []*index.File{f}
+	for i := 0; i < len(out) && len(out) <= maxMerged; i++ {
+		for _, via := range out[i].Merges {
+			if to := x.target(out[i], via); to != "" && !slices.ContainsFunc(out, func(g *index.File) bool { return g.Path == to }) {
+				out = append(out, x.file(to))
+			}
+		}
+	}
+	return out
+}
+
+// Merging returns the paths of the unit files that merge a file, also through others, sorted.
+func (x *Index) Merging(path string) (out []string) {
+	x.merging(path, func(user string) bool {
+		out = append(out, user)
+		return true
+	})
+	slices.Sort(out)
+	return out
+}
+
+// merging calls found for each unit file that merges a file, also through others, until found returns false.
+func (x *Index) merging(path string, found func(user string) bool) {
+	seen := map[string]bool{path: true}
+	for queue := []string{path}; len(queue) > 0; queue = queue[1:] {
+		for _, user := range x.mergedIn(queue[0]) {
+			if seen[user] {
+				continue
+			}
+			seen[user] = true
+			if !found(user) {
+				return
+			}
+			queue = append(queue, user)
+		}
+	}
+}
+
+// mergedIn returns the paths of the unit files that merge a file themselves.
+func (x *Index) mergedIn(path string) (out []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	u := x.users[path]
+	if u == nil {
+		return nil
+	}
+	for user := range u.paths {
+		if e := x.entries[user]; e != nil && slices.ContainsFunc(e.edges, func(g edge) bool { return g.to == path && slices.Contains(e.file.Merges, g.via) }) {
+			out = append(out, user)
+		}
+	}
+	return out
+}
+
+// MergedModules returns the directories of the modules of the units that merge a file. "" means a module that is not
+// known.
+func (x *Index) MergedModules(path string) []string { return x.mergedModules(path, math.MaxInt) }
+
+// mergedModules returns at most limit of the directories that MergedModules returns.
+func (x *Index) mergedModules(path string, limit int) (out []string) {
+	x.merging(path, func(user string) bool {
+		e := x.known(user) // reading thousands of files again would take too long
+		if e == nil || !isDefault(user) {
+			return true
+		}
+		dir := e.module
+		if dir == "" {
+			dir = cmp.Or(x.target(e.file, "terraform"), x.OwnModule(e.file))
+		}
+		if !slices.Contains(out, dir) {
+			out = append(out, dir)
+		}
+		return len(out) < limit
+	})
+	return out
+}
+
+// severalModules is the number of modules from which on a file's inputs belong to no single module. An estate may have
+// thousands of units that merge the file, so that no others are searched.
+const severalModules = 2
+
+// readers returns at most severalModules of the directories that MergedModules returns, and keeps them.
+func (x *Index) readers(path string) []string {
+	x.mu.Lock()
+	version := x.version
+	if x.read == nil || x.readVersion != version {
+		x.read, x.readVersion = map[string][]string{}, version
+	}
+	out, known := x.read[path]
+	x.mu.Unlock()
+	if known {
+		return out
+	}
+	out = x.mergedModules(path, severalModules)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.readVersion == version {
+		x.read[path] = out
+	}
+	return out
 }
 
 // OwnModule returns the directory of a unit file if the module of the unit is there, or "": the unit and the
@@ -1070,8 +1347,11 @@ func (x *Index) Everywhere(ctx context.Context, s Symbol) ([]Place, error) {
 			}
 			f := x.File(path)
 			files := []*index.File{f}
-			if f.Kind.OfModule() { // other files use the call or the local value
+			switch {
+			case f.Kind.OfModule(): // other files use the call or the local value
 				files = append(files, x.loaded(filepath.Dir(path))...)
+			case f.Kind == index.Unit && strings.HasPrefix(s.Addr, "var."): // files that it merges set inputs
+				files = append(x.Merged(f), x.variableFiles(f)...)
 			}
 			for _, f := range files {
 				if !seen[f.Path] {
@@ -1079,14 +1359,46 @@ func (x *Index) Everywhere(ctx context.Context, s Symbol) ([]Place, error) {
 					out = append(out, x.in(f, s)...)
 				}
 			}
-			// The outputs of a unit's module are used by the units that depend on the unit.
-			// Units that merge a file have its source.
-			if f.Kind == index.Unit && (!isDefault(path) || strings.HasPrefix(s.Addr, "output.") && x.target(f, "terraform") == s.Scope) {
+			// The outputs of a unit's module are used by the units that depend on the unit, or that import a file
+			// which does. Units that merge a file have its source.
+			if f.Kind == index.Unit && (!isDefault(path) || strings.HasPrefix(s.Addr, "output.") && x.passes(f, s)) {
 				queue = append(queue, path)
 			}
 		}
 	}
 	return out, nil
+}
+
+// passes reports whether an output is one of a unit file, or of a dependency or module in the file.
+func (x *Index) passes(f *index.File, output Symbol) bool {
+	if x.target(f, "terraform") == output.Scope {
+		return true
+	}
+	for via := range f.Paths {
+		if kind, _, _ := strings.Cut(via, "."); kind == "dependency" || kind == "module" {
+			if s, ok := x.Resolve(f, &index.Occurrence{Addr: output.Addr, Via: via}); ok && s == output {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// variableFiles returns the variable files of a unit: those that it names, and those in its directory.
+func (x *Index) variableFiles(f *index.File) (out []*index.File) {
+	for via := range f.Paths {
+		if to := ""; strings.HasPrefix(via, "variables.") {
+			if to = x.target(f, via); to != "" && index.KindOf(to) == index.Values {
+				out = append(out, x.file(to))
+			}
+		}
+	}
+	for _, g := range x.loaded(filepath.Dir(f.Path)) {
+		if g.Kind == index.Values {
+			out = append(out, g)
+		}
+	}
+	return out
 }
 
 // Unresolved returns the occurrences of an address, through a module or file that is not known, that
@@ -1099,7 +1411,7 @@ func (x *Index) Unresolved(ctx context.Context, addr string) ([]Place, error) {
 			return nil, err
 		}
 		for i := range f.Names {
-			if o := &f.Names[i]; o.Addr == addr && o.Via != "" {
+			if o := &f.Names[i]; o.Addr == addr && (o.Via != "" || f.Kind == index.Values) {
 				if _, ok := x.Resolve(f, o); !ok {
 					out = append(out, Place{f, o})
 				}

@@ -36,6 +36,17 @@ func (t *texts) compact(f *index.File) {
 	for i := range f.Links {
 		f.Links[i].Text = t.share(f.Links[i].Text)
 	}
+	f.Reads, f.Wholes, f.Objects = slices.Clone(f.Reads), slices.Clone(f.Wholes), slices.Clone(f.Objects)
+	for i := range f.Wholes {
+		f.Wholes[i].Via = t.share(f.Wholes[i].Via)
+	}
+	for i := range f.Objects {
+		f.Objects[i].Via = t.share(f.Objects[i].Via)
+	}
+	for i := range f.Reads {
+		r := &f.Reads[i]
+		r.Path, r.End = t.share(r.Path), t.share(r.End)
+	}
 	for i := range f.Searched {
 		f.Searched[i] = t.share(f.Searched[i])
 	}

@@ -19,9 +19,9 @@ import (
 // # Trust
 //
 // Functions of unit files (run_cmd, sops, git and cloud functions) run programs. A program runs only if
-// every unit file that was read so far is in a directory that the user trusts, and is saved. Otherwise
-// the function returns an unknown value. Without the second condition, a command would run each time
-// that the user has typed a part of it.
+// every unit file that was read so far is in a directory that the user trusts, and every file that was
+// read is saved. Otherwise the function returns an unknown value. Without the second condition, a command
+// would run each time that the user has typed a part of it.
 
 // programTime is the time after which a program is ended.
 const programTime = 30 * time.Second
@@ -188,16 +188,15 @@ func commandKey(c sys.Command) string {
 	return strings.Join(append(words, c.Env...), "\x00")
 }
 
-// units returns the unit and stack files that were read so far. unsaved reports whether the text of one
-// is not that on disk.
+// units returns the unit and stack files that were read so far. unsaved reports whether the text of a file that
+// was read, such as a data file, is not that on disk.
 func (r *reading) units() (paths []string, unsaved bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for path, v := range r.seen {
-		if kind := index.KindOf(path); v == (version{}) || kind != index.Unit && kind != index.Stack && kind != index.UnitValues {
-			continue
+		if kind := index.KindOf(path); v != (version{}) && (kind == index.Unit || kind == index.Stack || kind == index.UnitValues) {
+			paths = append(paths, path)
 		}
-		paths = append(paths, path)
 		if v.buffer == nil {
 			continue
 		}
