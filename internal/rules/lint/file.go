@@ -257,12 +257,11 @@ func (x *facts) report(code string, in scope, path string, at source.Range, text
 
 // expression checks one attribute and records its references.
 func (x *facts) expression(a *hclsyntax.Attribute, in scope) {
-	for _, t := range a.Expr.Variables() {
-		if in.own != "" && len(t) > 1 && t.RootName()+"."+step(t, 1) == in.own {
-			continue
+	eachReference(a.Expr, func(t hcl.Traversal) {
+		if in.own == "" || len(t) < 2 || t.RootName()+"."+step(t, 1) != in.own {
+			x.use(t)
 		}
-		x.use(t)
-	}
+	})
 	path := strings.Join(append(slices.Clone(in.nested), a.Name), ".")
 	if in.typ == "locals" && len(in.nested) == 0 {
 		path = ""
