@@ -48,7 +48,7 @@ type Outlined struct {
 // with a fingerprint of each value.
 func (e *Engine) Outline(ctx context.Context, o OutlineOptions) (*Outlined, diag.List) {
 	schemas, graph := e.schemasWithout(ctx, o.Schema), &demand.Graph{}
-	x, task, ds := e.evaluateAlone(ctx, graph, o.Explain, schemas)
+	x, task, ds := e.evaluateAlone(ctx, graph, o.Explain, schemas, outliner.Phase{Schemas: schemas})
 	if ds.HasErrors() {
 		return nil, ds
 	}

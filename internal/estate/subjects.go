@@ -127,10 +127,14 @@ func (x *Subjects) unit(ctx context.Context, u *discovery.Unit) *UnitSubjects {
 	}
 	c := &unitCollector{x: x, u: u, in: in, t: t, m: m, out: out}
 	c.unit()
+	files := map[string]string{"": ""} // names as they are shown
 	for _, s := range found.All {
-		if s.At.Filename != "" {
-			s.At.Filename, _ = explain.Show(s.At.Filename)
+		name, ok := files[s.At.Filename]
+		if !ok {
+			name, _ = explain.Show(s.At.Filename)
+			files[s.At.Filename] = name
 		}
+		s.At.Filename = name
 		out.All = append(out.All, s)
 	}
 	if m.Root != nil && (len(u.NeededBy) > 0 || u.Outside || x.e.Found.ByID(u.ID) == nil) {

@@ -68,10 +68,7 @@ func (p *Provider) check() diag.List {
 
 // Schema returns the schema, which is the same for all instances with or without the store block.
 func (p *Provider) Schema(context.Context) (*schema.Provider, diag.List) {
-	if p.store {
-		return storeSchema(), p.check()
-	}
-	return plainSchema(), p.check()
+	return Schema(p.store), p.check()
 }
 
 // ValidateConfig returns the configuration unchanged; the provider has no arguments.
