@@ -35,6 +35,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 )
 
 // options contains the flags of the command.
@@ -244,7 +245,8 @@ func overUnits(c *command.Call, o *options) bool {
 }
 
 // openEstate opens the units below the working directory. No program runs.
-func openEstate(ctx context.Context, c *command.Call, o *options) (*estate.Estate, estate.Options, diag.List) {
+// l takes what it needs of the unit files while they are read; it may be nil.
+func openEstate(ctx context.Context, c *command.Call, o *options, l *lint.Linter) (*estate.Estate, estate.Options, diag.List) {
 	eo, ds := units.LookOptions(c, &o.units, "plan", nil)
 	if ds.HasErrors() {
 		return nil, eo, ds
@@ -254,6 +256,9 @@ func openEstate(ctx context.Context, c *command.Call, o *options) (*estate.Estat
 	if leave := c.System.LeaveHeap; leave != nil {
 		eo.Discovery.Expect = func(bytes int64) { leave(min(garbage*bytes, maxGarbage)) }
 	}
+	if l != nil && !l.On.None() {
+		eo.Parses = &syntax.Parses{Seen: l.Seen}
+	}
 	eo.Machine.Run = sys.RefusePrograms
 	e, more := units.Open(ctx, c, eo)
 	c.Report.Set.Include(e.Sources())
@@ -261,12 +266,12 @@ func openEstate(ctx context.Context, c *command.Call, o *options) (*estate.Estat
 }
 
 func lintEstate(ctx context.Context, c *command.Call, o *options, set *rulecheck.Rules) ([]*finding.Finding, diag.List) {
-	e, eo, ds := openEstate(ctx, c, o)
+	l := &lint.Linter{On: o.on, Root: c.Dir}
+	e, eo, ds := openEstate(ctx, c, o, l)
 	defer e.Close(ctx)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	l := &lint.Linter{On: o.on, Root: c.Dir}
 	lints := l.Units(e)
 	var res rules.Result
 	var errs diag.List

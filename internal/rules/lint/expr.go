@@ -304,16 +304,43 @@ func (x *facts) quotes(a *hclsyntax.Attribute, in scope, path string) {
 	if plainText(a.Name) || references(a.Name, in) {
 		return
 	}
-	_ = hclsyntax.VisitAll(a.Expr, func(n hclsyntax.Node) hcl.Diagnostics {
-		t, ok := n.(*hclsyntax.TemplateExpr)
-		if !ok {
-			return nil
-		}
-		if text, ok := literal(t); ok && strings.ContainsAny(text, ".[") && address().MatchString(text) {
+	eachTemplate(a.Expr, func(t *hclsyntax.TemplateExpr) {
+		if text, ok := literal(t); ok && strings.ContainsAny(text, ".[") && 'a' <= text[0] && text[0] <= 'z' && address().MatchString(text) {
 			x.quoted = append(x.quoted, quoted{text, in.subject, t.SrcRange})
 		}
-		return nil
 	})
+}
+
+// eachTemplate calls do with each template in an expression, in source order.
+func eachTemplate(x hclsyntax.Expression, do func(*hclsyntax.TemplateExpr)) {
+	switch x := x.(type) {
+	case *hclsyntax.LiteralValueExpr, *hclsyntax.ScopeTraversalExpr:
+	case *hclsyntax.TemplateExpr:
+		do(x)
+		for _, part := range x.Parts {
+			eachTemplate(part, do)
+		}
+	case *hclsyntax.TupleConsExpr:
+		for _, e := range x.Exprs {
+			eachTemplate(e, do)
+		}
+	case *hclsyntax.ObjectConsExpr:
+		for _, item := range x.Items {
+			key := item.KeyExpr
+			if k, ok := key.(*hclsyntax.ObjectConsKeyExpr); ok {
+				key = k.Wrapped // a name contains no template
+			}
+			eachTemplate(key, do)
+			eachTemplate(item.ValueExpr, do)
+		}
+	default:
+		_ = hclsyntax.VisitAll(x, func(n hclsyntax.Node) hcl.Diagnostics {
+			if t, ok := n.(*hclsyntax.TemplateExpr); ok {
+				do(t)
+			}
+			return nil
+		})
+	}
 }
 
 var address = sync.OnceValue(func() *regexp.Regexp {

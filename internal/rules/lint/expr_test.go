@@ -10,8 +10,8 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 )
 
-// eachReference finds the same references as Variables.
-func TestEachReference(t *testing.T) {
+// eachReference finds the same references as Variables, and eachTemplate the templates of VisitAll.
+func TestEach(t *testing.T) {
 	for _, text := range []string{
 		`1`, `"a"`, `"${a.b}"`, `"x${a.b}y${c}"`, `a.b["c"].d[0]`, `a[b.c]`, `a[*].b`, `a.*.b`, `(a.b)`, `-a`, `!a && b.c`, `a ? b : c.d`,
 		`f(a, [b.c, { d = e, "f${g}" = h, (i) = j, (k.l) = m, n.o = p, 1 = q, null = r }])`, `f(a...)`,
@@ -23,7 +23,9 @@ func TestEachReference(t *testing.T) {
 			t.Fatalf("%s: %s", text, diags)
 		}
 		var got, want []string
-		add := func(to *[]string, ref hcl.Traversal) { *to = append(*to, fmt.Sprint(addr.Text(ref), ref.SourceRange())) }
+		add := func(to *[]string, ref hcl.Traversal) {
+			*to = append(*to, fmt.Sprint(addr.Text(ref), ref.SourceRange()))
+		}
 		eachReference(x, func(ref hcl.Traversal) { add(&got, ref) })
 		for _, ref := range x.Variables() {
 			add(&want, ref)
@@ -32,6 +34,17 @@ func TestEachReference(t *testing.T) {
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: got %v, want %v", text, got, want)
+		}
+		var templates, all []hcl.Range
+		eachTemplate(x, func(x *hclsyntax.TemplateExpr) { templates = append(templates, x.SrcRange) })
+		_ = hclsyntax.VisitAll(x, func(n hclsyntax.Node) hcl.Diagnostics {
+			if x, ok := n.(*hclsyntax.TemplateExpr); ok {
+				all = append(all, x.SrcRange)
+			}
+			return nil
+		})
+		if !slices.Equal(templates, all) {
+			t.Errorf("%s: templates %v, want %v", text, templates, all)
 		}
 	}
 }
