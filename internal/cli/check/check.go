@@ -137,9 +137,11 @@ func (o *options) settle(c *command.Call) (err error) {
 }
 
 // The check of a unit makes much more garbage than it keeps. So the heap may grow by garbage times
-// what the units keep before it is collected, up to maxGarbage bytes.
+// what the units keep before it is collected, within these limits in bytes. A small estate makes less garbage
+// than minGarbage in all.
 const (
 	garbage    = 8
+	minGarbage = 32 << 20
 	maxGarbage = 128 << 20
 )
 
@@ -254,7 +256,7 @@ func openEstate(ctx context.Context, c *command.Call, o *options, l *lint.Linter
 	eo.Discovery.Generate, eo.Discovery.Overlay = !o.units.NoStackGenerate, &stacks.Overlay{}
 	eo.Discovery.Whole, eo.Checking = true, true
 	if leave := c.System.LeaveHeap; leave != nil {
-		eo.Discovery.Expect = func(bytes int64) { leave(min(garbage*bytes, maxGarbage)) }
+		eo.Discovery.Expect = func(bytes int64) { leave(min(max(garbage*bytes, minGarbage), maxGarbage)) }
 	}
 	if l != nil && !l.On.None() {
 		eo.Parses = &syntax.Parses{Seen: l.Seen}
