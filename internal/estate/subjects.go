@@ -3,6 +3,7 @@ package estate
 import (
 	"context"
 	"path"
+	"strings"
 	"sync"
 
 	"github.com/hashicorp/hcl/v2"
@@ -152,24 +153,39 @@ func (x *Subjects) unit(ctx context.Context, u *discovery.Unit) *UnitSubjects {
 		}
 		out.outputs = cty.ObjectVal(values)
 	}
-	again := sync.OnceValue(func() *engine.Subjects {
-		_, e, explain, _ := x.e.openAlone(ctx, t, u, in, x.show, x.e.given(ctx, t, u))
-		if e == nil {
-			return nil
-		}
-		defer e.Close()
-		s, _ := e.Subjects(ctx, engine.SubjectOptions{Explain: explain, Wants: func(subject.Kind, string) bool { return false }})
-		return s
+	out.Explain = x.explain(ctx, u)
+	return out
+}
+
+// explain returns the function that explains the values of a unit. It keeps nothing about the unit, since few
+// units have values to explain.
+func (x *Subjects) explain(ctx context.Context, u *discovery.Unit) func(address string) *explanation.Explanation {
+	type explainers struct {
+		task     *demand.Task
+		unit     *origin.Explainer
+		subjects func() *engine.Subjects
+	}
+	of := sync.OnceValue(func() explainers {
+		t, in := x.loader.Task(ctx), u.In(x.loader)
+		m := x.e.dirs.Module(x.e.static.Task(ctx), u.In(x.e.static))
+		return explainers{t, &origin.Explainer{Set: x.loader.Sources(), Unit: in.Origin(t), Show: shown(m, x.show)}, sync.OnceValue(func() *engine.Subjects {
+			_, e, explain, _ := x.e.openAlone(ctx, t, u, in, x.show, x.e.given(ctx, t, u))
+			if e == nil {
+				return nil
+			}
+			defer e.Close()
+			s, _ := e.Subjects(ctx, engine.SubjectOptions{Explain: explain, Wants: func(subject.Kind, string) bool { return false }})
+			return s
+		})}
 	})
-	unitOrigin := &origin.Explainer{Set: x.loader.Sources(), Unit: in.Origin(t), Show: explain.Show}
-	out.Explain = func(address string) *explanation.Explanation {
-		if len(address) > 7 && address[:7] == "inputs." {
-			if found, ds := unitOrigin.Explain(t, address); !ds.HasErrors() {
+	return func(address string) *explanation.Explanation {
+		if strings.HasPrefix(address, "inputs.") {
+			if found, ds := of().unit.Explain(of().task, address); !ds.HasErrors() {
 				return found
 			}
 			return nil
 		}
-		s := again()
+		s := of().subjects()
 		if s == nil {
 			return nil
 		}
@@ -179,7 +195,6 @@ func (x *Subjects) unit(ctx context.Context, u *discovery.Unit) *UnitSubjects {
 		}
 		return found
 	}
-	return out
 }
 
 // A unitCollector collects the subjects that a unit file defines.

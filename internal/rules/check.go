@@ -64,6 +64,7 @@ type Checker struct {
 	known  map[*lang.Expr]*decisions // of filters and conditions
 	refs   []*reference              // in filters and conditions, also through local values
 	fields fields                    // of listed subjects that the rules read
+	needs  map[subject.Kind]*needs   // of subjects that are kept for Finish
 	chosen sync.Map                  // named to *selection
 
 	mu       sync.Mutex
@@ -103,6 +104,7 @@ func NewChecker(ctx context.Context, set *Set, o Options) *Checker {
 		tables: map[*file]map[string]function.Function{}, locals: map[*file]map[string]func() (cty.Value, diag.List){},
 		known: map[*lang.Expr]*decisions{}, fields: set.listFields(),
 	}
+	c.needs = set.keptNeeds(c.fields)
 	numbers := map[referenceKey]int{}
 	for _, r := range set.Rules {
 		if r.filter != nil {
@@ -133,13 +135,15 @@ func NewChecker(ctx context.Context, set *Set, o Options) *Checker {
 func (c *Checker) Add(u *Unit) {
 	b := c.batch(u)
 	var keep []kept
+	of := *u
+	of.Subjects = nil
 	for _, s := range u.Subjects {
 		rules := c.rules(s)
 		for _, r := range rules.own {
 			b.check(r, s)
 		}
 		if len(rules.wide) > 0 || rules.listed {
-			keep = append(keep, kept{u, s})
+			keep = append(keep, kept{&of, c.needs[s.Kind].of(s)})
 		}
 	}
 	c.mu.Lock()
@@ -693,7 +697,11 @@ func (s *scope) waits(t *demand.Task, x *lang.Expr) (out []string) {
 			if l.name == "changes" && !s.c.o.Planned {
 				return []string{"the planned operations are not known before a plan"}
 			}
-			if v := s.c.list("resources", l.kind, cmp.Or(l.pattern.text, "*")); !v.IsWhollyKnown() {
+			name := l.name
+			if name == "core::getresources" {
+				name = "resources"
+			}
+			if v := s.c.list(name, l.kind, cmp.Or(l.pattern.text, "*")); !v.IsWhollyKnown() {
 				return []string{"values of the estate are not known " + when}
 			}
 		}
