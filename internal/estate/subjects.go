@@ -76,11 +76,6 @@ func (x *Subjects) Release(u *discovery.Unit) {
 	x.e.Release(u)
 }
 
-// Config is Estate.Config with the values that Of computes, so that nothing is computed twice.
-func (x *Subjects) Config(ctx context.Context, u *discovery.Unit) (*UnitConfig, diag.List) {
-	return x.e.config(ctx, u, x.loader)
-}
-
 // Of returns the subjects of a unit. A unit with errors has none.
 func (x *Subjects) Of(ctx context.Context, u *discovery.Unit) (*UnitSubjects, diag.List) {
 	out, err := x.done.Do(ctx, u.ID, func() (*UnitSubjects, bool) { return x.unit(ctx, u), true })

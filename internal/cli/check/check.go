@@ -25,7 +25,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
-	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
 	"github.com/terrace-iac/terrace/internal/estate/request"
 	"github.com/terrace-iac/terrace/internal/rules"
@@ -279,13 +278,11 @@ func lintEstate(ctx context.Context, c *command.Call, o *options, set *rulecheck
 	var errs diag.List
 	if set == nil {
 		parallel.Each(len(e.Found.Units), 0, func(i int) {
-			lints.Read(ctx, i, e.Config)
+			lints.Read(ctx, i)
 			e.Release(e.Found.Units[i])
 		})
-	} else { // each unit is evaluated once, for both
-		res, errs = set.Estate(ctx, e, rulecheck.OfEstate{Schemas: units.KeptSchemas(c, func(dir string) string { return dir }), Also: func(i int, config func(context.Context, *discovery.Unit) (*estate.UnitConfig, diag.List)) {
-			lints.Read(ctx, i, config)
-		}})
+	} else { // each unit is read once, for both
+		res, errs = set.Estate(ctx, e, rulecheck.OfEstate{Schemas: units.KeptSchemas(c, func(dir string) string { return dir }), Also: func(i int) { lints.Read(ctx, i) }})
 	}
 	found, more := lints.Findings(ctx, eo.UnitEnv(c.Dir))
 	found, more = append(found, res.Findings...), slices.Concat(more, errs, res.Diags)

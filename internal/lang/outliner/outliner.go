@@ -18,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/explanation"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/lang/eval"
 	"github.com/terrace-iac/terrace/outline"
 	"github.com/terrace-iac/terrace/schema"
@@ -209,6 +210,9 @@ func (p Phase) Values(t *demand.Task, d *eval.Desired) (config, v cty.Value, ok 
 	config, ds := d.Config(t, s)
 	if ds.HasErrors() {
 		return cty.DynamicVal, cty.DynamicVal, false
+	}
+	if !value.Marked(config) {
+		return config, s.Block.SetUnknowns(config), true
 	}
 	bare, marks := config.UnmarkDeepWithPaths()
 	return config, s.Block.SetUnknowns(bare).MarkWithPaths(marks), true
