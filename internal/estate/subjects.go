@@ -114,8 +114,9 @@ func (x *Subjects) unit(ctx context.Context, u *discovery.Unit) *UnitSubjects {
 	defer e.Close()
 	o := engine.SubjectOptions{Explain: explain, Wants: x.wants}
 	if x.schemas != nil && m.Dir != nil {
+		// A module that needs only the built-in provider reads no schemas.
 		schemas := sync.OnceValue(func() func(addr.Provider) *schema.Provider { return x.schemas(ctx, m.Dir.Path, e.Requirements()) })
-		o.Schema = func(p addr.Provider) *schema.Provider { return schemas()(p) } // few units need no other provider than the built-in one
+		o.Schema = func(p addr.Provider) *schema.Provider { return schemas()(p) }
 	}
 	found, ds := e.Subjects(ctx, o)
 	if ds.HasErrors() {
