@@ -47,8 +47,8 @@ type Outlined struct {
 // Outline evaluates the configuration without state and without providers, and returns its content
 // with a fingerprint of each value.
 func (e *Engine) Outline(ctx context.Context, o OutlineOptions) (*Outlined, diag.List) {
-	schemas, graph := e.schemasWithout(o.Schema), &demand.Graph{}
-	x, task, ds := e.evaluateAlone(ctx, graph, o.Explain, schemas)
+	schemas, graph := e.schemasWithout(ctx, o.Schema), &demand.Graph{}
+	x, task, ds := e.evaluateAlone(ctx, graph, o.Explain, schemas, outliner.Phase{Schemas: schemas})
 	if ds.HasErrors() {
 		return nil, ds
 	}

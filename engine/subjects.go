@@ -45,13 +45,45 @@ type Subjects struct {
 // Subjects evaluates the configuration without state and without providers, and returns the objects
 // about which rules are written.
 func (e *Engine) Subjects(ctx context.Context, o SubjectOptions) (*Subjects, diag.List) {
-	schemas := e.schemasWithout(o.Schema)
-	x, task, ds := e.evaluateAlone(ctx, &demand.Graph{}, o.Explain, schemas)
+	schemas := e.schemasWithout(ctx, o.Schema)
+	phase := &computing{Phase: outliner.Phase{Schemas: schemas}, done: map[*eval.Desired]computed{}}
+	x, task, ds := e.evaluateAlone(ctx, &demand.Graph{}, o.Explain, schemas, phase)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	all := subject.Of(task, x.Eval, subject.Options{Schema: schemas, Wants: o.Wants})
+	all := subject.Of(task, x.Eval, subject.Options{Schema: schemas, Wants: o.Wants, Values: phase.Values})
+	phase.done = nil // an explanation needs few values
 	return &Subjects{All: all, explainer: x, task: task}, nil
+}
+
+// computing is the phase of an evaluation by one task. A value that both a subject and references need is
+// computed once.
+type computing struct {
+	outliner.Phase
+	done map[*eval.Desired]computed // nil remembers nothing
+}
+
+type computed struct {
+	config, value cty.Value
+	ok            bool
+}
+
+// Value implements eval.Phase.
+func (p *computing) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
+	_, v, _ := p.Values(t, d)
+	return v, nil
+}
+
+// Values is outliner.Phase.Values.
+func (p *computing) Values(t *demand.Task, d *eval.Desired) (config, v cty.Value, ok bool) {
+	if c, done := p.done[d]; done {
+		return c.config, c.value, c.ok
+	}
+	config, v, ok = p.Phase.Values(t, d)
+	if p.done != nil {
+		p.done[d] = computed{config, v, ok}
+	}
+	return config, v, ok
 }
 
 // Explain explains the value at ADDRESS[.PATH]. It never contains sensitive values.
@@ -70,12 +102,16 @@ func (x *Subjects) Output(name string) cty.Value {
 
 // schemasWithout returns the schemas that are available without starting a provider: that of the
 // built-in provider, and those of other, which may be nil.
-func (e *Engine) schemasWithout(other func(addr.Provider) *schema.Provider) func(addr.Provider) *schema.Provider {
-	own := sync.OnceValue(func() *schema.Provider { return builtin.SchemaWith(e.storesData()) })
+func (e *Engine) schemasWithout(ctx context.Context, other func(addr.Provider) *schema.Provider) func(addr.Provider) *schema.Provider {
+	own := e.schemas(ctx, nil)
+	if e.o.Decorate == nil {
+		with := sync.OnceValue(e.storesData)
+		own = func(addr.Provider) *schema.Provider { return builtin.Schema(with()) }
+	}
 	return func(a addr.Provider) *schema.Provider {
 		switch {
 		case a.IsBuiltIn():
-			return own()
+			return own(a)
 		case other != nil:
 			return other(a)
 		}
@@ -84,7 +120,7 @@ func (e *Engine) schemasWithout(other func(addr.Provider) *schema.Provider) func
 }
 
 // evaluateAlone prepares an evaluation without state and without providers.
-func (e *Engine) evaluateAlone(ctx context.Context, graph *demand.Graph, o ExplainOptions, schemas func(addr.Provider) *schema.Provider) (*origin.Explainer, *demand.Task, diag.List) {
+func (e *Engine) evaluateAlone(ctx context.Context, graph *demand.Graph, o ExplainOptions, schemas func(addr.Provider) *schema.Provider, phase eval.Phase) (*origin.Explainer, *demand.Task, diag.List) {
 	vars, ds := e.inputsOrUnknown(o.Variables)
 	if ds.HasErrors() {
 		return nil, nil, ds
@@ -92,7 +128,7 @@ func (e *Engine) evaluateAlone(ctx context.Context, graph *demand.Graph, o Expla
 	o.State = nil
 	x := e.explaining(ctx, o, schemas)
 	in := e.evaluation(vars, time.Time{}, true, eval.DeferNothing)
-	in.Phase, in.Estimating, in.Compiled = outliner.Phase{Schemas: schemas}, true, e.compiled
+	in.Phase, in.Estimating, in.Compiled = phase, true, e.compiled
 	x.Eval = eval.New(graph, in)
 	return x, graph.Task(ctx), nil
 }

@@ -21,15 +21,10 @@ type UnitConfig struct {
 
 // Config returns the configuration of a unit. It fetches nothing and creates no directory.
 func (e *Estate) Config(ctx context.Context, u *discovery.Unit) (*UnitConfig, diag.List) {
-	return e.config(ctx, u, e.static)
-}
-
-// config is Config with the outputs of dependencies that a loader knows.
-func (e *Estate) config(ctx context.Context, u *discovery.Unit, loader *unit.Loader) (*UnitConfig, diag.List) {
 	if u.Broken != nil {
 		return nil, u.Broken
 	}
-	t, in := loader.Task(ctx), u.In(loader)
+	t, in := e.static.Task(ctx), u.In(e.static)
 	out := &UnitConfig{}
 	var ds, more diag.List
 	out.Files, ds = in.Files(t)
@@ -39,7 +34,7 @@ func (e *Estate) config(ctx context.Context, u *discovery.Unit, loader *unit.Loa
 	if ds = append(ds, more...); tf != nil {
 		out.Source = tf.Source
 	}
-	if m := e.dirs.Module(e.static.Task(ctx), u.In(e.static)); m.Root != nil && m.Dir != nil {
+	if m := e.dirs.Module(t, in); m.Root != nil && m.Dir != nil {
 		out.Module, out.dir = m.Root, m.Dir
 	}
 	return out, ds

@@ -474,13 +474,18 @@ func (e *Estate) openAlone(ctx context.Context, t *demand.Task, u *discovery.Uni
 	if opened == nil || opened.Tree() == nil {
 		return m, nil, explain, ds.Errors()
 	}
-	explain = engine.ExplainOptions{Variables: values, Unit: in.Origin(t), UnitSet: e.loader.Sources(), Show: func(file string) (name, layer string) {
+	explain = engine.ExplainOptions{Variables: values, Unit: in.Origin(t), UnitSet: e.loader.Sources(), Show: shown(m, show)}
+	return m, opened, explain, nil
+}
+
+// shown returns the function that returns the name of a file of a module as it is shown, and its layer.
+func shown(m *workcopy.Module, show func(path string) string) func(file string) (name, layer string) {
+	return func(file string) (name, layer string) {
 		if !filepath.IsAbs(file) && m.Dir != nil {
 			file, layer = m.Dir.Origin(file)
 		}
 		return show(file), layer
-	}}
-	return m, opened, explain, nil
+	}
 }
 
 // given returns the values of variables of a unit's module that do not come from the unit.

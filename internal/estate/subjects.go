@@ -3,6 +3,7 @@ package estate
 import (
 	"context"
 	"path"
+	"strings"
 	"sync"
 
 	"github.com/hashicorp/hcl/v2"
@@ -75,11 +76,6 @@ func (x *Subjects) Release(u *discovery.Unit) {
 	x.e.Release(u)
 }
 
-// Config is Estate.Config with the values that Of computes, so that nothing is computed twice.
-func (x *Subjects) Config(ctx context.Context, u *discovery.Unit) (*UnitConfig, diag.List) {
-	return x.e.config(ctx, u, x.loader)
-}
-
 // Of returns the subjects of a unit. A unit with errors has none.
 func (x *Subjects) Of(ctx context.Context, u *discovery.Unit) (*UnitSubjects, diag.List) {
 	out, err := x.done.Do(ctx, u.ID, func() (*UnitSubjects, bool) { return x.unit(ctx, u), true })
@@ -118,7 +114,9 @@ func (x *Subjects) unit(ctx context.Context, u *discovery.Unit) *UnitSubjects {
 	defer e.Close()
 	o := engine.SubjectOptions{Explain: explain, Wants: x.wants}
 	if x.schemas != nil && m.Dir != nil {
-		o.Schema = x.schemas(ctx, m.Dir.Path, e.Requirements())
+		// A module that needs only the built-in provider reads no schemas.
+		schemas := sync.OnceValue(func() func(addr.Provider) *schema.Provider { return x.schemas(ctx, m.Dir.Path, e.Requirements()) })
+		o.Schema = func(p addr.Provider) *schema.Provider { return schemas()(p) }
 	}
 	found, ds := e.Subjects(ctx, o)
 	if ds.HasErrors() {
@@ -127,10 +125,14 @@ func (x *Subjects) unit(ctx context.Context, u *discovery.Unit) *UnitSubjects {
 	}
 	c := &unitCollector{x: x, u: u, in: in, t: t, m: m, out: out}
 	c.unit()
+	files := map[string]string{"": ""} // names as they are shown
 	for _, s := range found.All {
-		if s.At.Filename != "" {
-			s.At.Filename, _ = explain.Show(s.At.Filename)
+		name, ok := files[s.At.Filename]
+		if !ok {
+			name, _ = explain.Show(s.At.Filename)
+			files[s.At.Filename] = name
 		}
+		s.At.Filename = name
 		out.All = append(out.All, s)
 	}
 	if m.Root != nil && (len(u.NeededBy) > 0 || u.Outside || x.e.Found.ByID(u.ID) == nil) {
@@ -147,24 +149,39 @@ func (x *Subjects) unit(ctx context.Context, u *discovery.Unit) *UnitSubjects {
 		}
 		out.outputs = cty.ObjectVal(values)
 	}
-	again := sync.OnceValue(func() *engine.Subjects {
-		_, e, explain, _ := x.e.openAlone(ctx, t, u, in, x.show, x.e.given(ctx, t, u))
-		if e == nil {
-			return nil
-		}
-		defer e.Close()
-		s, _ := e.Subjects(ctx, engine.SubjectOptions{Explain: explain, Wants: func(subject.Kind, string) bool { return false }})
-		return s
+	out.Explain = x.explain(ctx, u)
+	return out
+}
+
+// explain returns the function that explains the values of a unit. It keeps nothing about the unit, since few
+// units have values to explain.
+func (x *Subjects) explain(ctx context.Context, u *discovery.Unit) func(address string) *explanation.Explanation {
+	type explainers struct {
+		task     *demand.Task
+		unit     *origin.Explainer
+		subjects func() *engine.Subjects
+	}
+	of := sync.OnceValue(func() explainers {
+		t, in := x.loader.Task(ctx), u.In(x.loader)
+		m := x.e.dirs.Module(x.e.static.Task(ctx), u.In(x.e.static))
+		return explainers{t, &origin.Explainer{Set: x.loader.Sources(), Unit: in.Origin(t), Show: shown(m, x.show)}, sync.OnceValue(func() *engine.Subjects {
+			_, e, explain, _ := x.e.openAlone(ctx, t, u, in, x.show, x.e.given(ctx, t, u))
+			if e == nil {
+				return nil
+			}
+			defer e.Close()
+			s, _ := e.Subjects(ctx, engine.SubjectOptions{Explain: explain, Wants: func(subject.Kind, string) bool { return false }})
+			return s
+		})}
 	})
-	unitOrigin := &origin.Explainer{Set: x.loader.Sources(), Unit: in.Origin(t), Show: explain.Show}
-	out.Explain = func(address string) *explanation.Explanation {
-		if len(address) > 7 && address[:7] == "inputs." {
-			if found, ds := unitOrigin.Explain(t, address); !ds.HasErrors() {
+	return func(address string) *explanation.Explanation {
+		if strings.HasPrefix(address, "inputs.") {
+			if found, ds := of().unit.Explain(of().task, address); !ds.HasErrors() {
 				return found
 			}
 			return nil
 		}
-		s := again()
+		s := of().subjects()
 		if s == nil {
 			return nil
 		}
@@ -174,7 +191,6 @@ func (x *Subjects) unit(ctx context.Context, u *discovery.Unit) *UnitSubjects {
 		}
 		return found
 	}
-	return out
 }
 
 // A unitCollector collects the subjects that a unit file defines.

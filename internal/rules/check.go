@@ -1,9 +1,9 @@
 package rules
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/explanation"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/lang/funcs"
@@ -61,7 +62,9 @@ type Checker struct {
 	tables map[*file]map[string]function.Function
 	locals map[*file]map[string]func() (cty.Value, diag.List)
 	known  map[*lang.Expr]*decisions // of filters and conditions
+	refs   []*reference              // in filters and conditions, also through local values
 	fields fields                    // of listed subjects that the rules read
+	needs  map[subject.Kind]*needs   // of subjects that are kept for Finish
 	chosen sync.Map                  // named to *selection
 
 	mu       sync.Mutex
@@ -101,12 +104,14 @@ func NewChecker(ctx context.Context, set *Set, o Options) *Checker {
 		tables: map[*file]map[string]function.Function{}, locals: map[*file]map[string]func() (cty.Value, diag.List){},
 		known: map[*lang.Expr]*decisions{}, fields: set.listFields(),
 	}
+	c.needs = set.keptNeeds(c.fields)
+	numbers := map[referenceKey]int{}
 	for _, r := range set.Rules {
 		if r.filter != nil {
-			c.known[r.filter] = newDecisions(len(c.known), r, r.filter)
+			c.addDecisions(r, r.filter, numbers)
 		}
 		for _, cond := range r.conditions {
-			c.known[cond.expr] = newDecisions(len(c.known), r, cond.expr)
+			c.addDecisions(r, cond.expr, numbers)
 		}
 	}
 	for _, f := range set.files {
@@ -130,13 +135,15 @@ func NewChecker(ctx context.Context, set *Set, o Options) *Checker {
 func (c *Checker) Add(u *Unit) {
 	b := c.batch(u)
 	var keep []kept
+	of := *u
+	of.Subjects = nil
 	for _, s := range u.Subjects {
 		rules := c.rules(s)
 		for _, r := range rules.own {
 			b.check(r, s)
 		}
 		if len(rules.wide) > 0 || rules.listed {
-			keep = append(keep, kept{u, s})
+			keep = append(keep, kept{&of, c.needs[s.Kind].of(s)})
 		}
 	}
 	c.mu.Lock()
@@ -184,7 +191,7 @@ func (c *Checker) rules(s *subject.Subject) *selection {
 
 // batch returns a new batch for the subjects of a unit.
 func (c *Checker) batch(u *Unit) *batch {
-	return &batch{c: c, t: (&demand.Graph{}).Task(c.ctx), unit: u, last: make([]decision, len(c.known))}
+	return &batch{c: c, t: (&demand.Graph{}).Task(c.ctx), unit: u, ofUnit: make([]decision, len(c.known)), numbers: make([]int32, len(c.refs))}
 }
 
 // take adds the results of a batch.
@@ -199,19 +206,29 @@ func (c *Checker) take(b *batch) {
 // Finish checks the rules about the whole estate and returns the result.
 func (c *Checker) Finish() Result {
 	sortKept(c.kept)
-	byUnit := map[*Unit]*batch{}
 	var order []*batch
+	of := map[*batch][]*subject.Subject{}
+	byUnit := map[*Unit]*batch{}
 	for _, k := range c.kept {
+		if len(c.rules(k.subject).wide) == 0 {
+			continue
+		}
 		b := byUnit[k.unit]
 		if b == nil {
 			b = c.batch(k.unit)
 			byUnit[k.unit] = b
 			order = append(order, b)
 		}
-		for _, r := range c.rules(k.subject).wide {
-			b.check(r, k.subject)
-		}
+		of[b] = append(of[b], k.subject)
 	}
+	parallel.Each(len(order), 0, func(i int) {
+		b := order[i]
+		for _, s := range of[b] {
+			for _, r := range c.rules(s).wide {
+				b.check(r, s)
+			}
+		}
+	})
 	whole := c.batch(&Unit{})
 	for _, r := range c.set.Rules {
 		if r.Kind == subject.Estate {
@@ -252,13 +269,28 @@ type batch struct {
 	findings []*finding.Finding
 	failures map[failure][]string // as in Checker
 	passed   int
-	key      []byte     // of the last expression; reused
-	last     []decision // the last decision of each expression
+	key      []byte     // reused
+	value    []byte     // reused
+	ofUnit   []decision // by the number of an expression of which only the unit decides
+	// Of the subject that was checked last: the numbers of the values of the references. 0 means that it
+	// was not computed, and -1 that there is none.
+	subject *subject.Subject
+	numbers []int32
+	scope   scope // of the rule that is checked
 }
 
 // check checks a rule for one subject.
 func (b *batch) check(r *Rule, s *subject.Subject) {
-	sc := &scope{c: b.c, file: r.file, rule: r, subject: s, unit: b.unit}
+	if b.subject != s {
+		b.subject = s
+		for i, ref := range b.c.refs {
+			if !ref.ofUnit {
+				b.numbers[i] = 0
+			}
+		}
+	}
+	b.scope = scope{c: b.c, file: r.file, rule: r, subject: s, unit: b.unit}
+	sc := &b.scope
 	if applies, unknown := b.operation(r, s); !applies {
 		return
 	} else if unknown {
@@ -266,26 +298,23 @@ func (b *batch) check(r *Rule, s *subject.Subject) {
 		return
 	}
 	if r.filter != nil {
-		switch applies := b.eval(sc, r.filter, "filter"); {
-		case applies == cty.NilVal:
+		switch b.decide(sc, r.filter, "filter") {
+		case failed, fails:
 			return
-		case !applies.IsKnown():
+		case unknown:
 			b.unknown(sc, r.filter)
-			return
-		case applies.False():
 			return
 		}
 	}
 	for i := range r.conditions {
 		cond := &r.conditions[i]
-		switch holds := b.eval(sc, cond.expr, "condition"); {
-		case holds == cty.NilVal:
-		case !holds.IsKnown():
+		switch b.decide(sc, cond.expr, "condition") {
+		case unknown:
 			b.unknown(sc, cond.expr)
-		case holds.True():
+		case holds:
 			b.passed++
-		default:
-			b.add(r, s, finding.Fail, b.message(sc, cond), sc.parts(cond.expr))
+		case fails:
+			b.add(r, s, finding.Fail, b.message(sc, cond), b.c.known[cond.expr].parts)
 		}
 	}
 }
@@ -306,53 +335,84 @@ func (b *batch) operation(r *Rule, s *subject.Subject) (applies, unknown bool) {
 	return slices.Contains(r.operations, name) || name == "replace" && (slices.Contains(r.operations, "delete") || slices.Contains(r.operations, "create")), false
 }
 
-// eval evaluates an expression that is true, false or unknown. It returns cty.NilVal if the
-// expression has an error, which it records.
-func (b *batch) eval(sc *scope, x *lang.Expr, what string) cty.Value {
-	known := b.c.known[x]
-	last := &b.last[known.number]
-	if last.result != cty.NilVal && known.ofUnit {
-		return last.result
+// decide evaluates a filter or a condition, or returns the result for the same values. It records an
+// error.
+func (b *batch) decide(sc *scope, x *lang.Expr, what string) decision {
+	d := b.c.known[x]
+	own := &b.ofUnit[d.number]
+	if d.ofUnit && *own != undecided {
+		return *own
 	}
-	key, ok := sc.appendKey(b.key[:0], b.t, known.refs)
-	if b.key = key; ok {
-		if last.result != cty.NilVal && bytes.Equal(last.key, key) {
-			return last.result
+	ok, number := true, int32(0)
+	key := b.key[:0]
+	for _, ref := range d.refs {
+		if number = b.number(sc, ref); number < 0 {
+			ok = false
+			break
 		}
-		if result, ok := known.get(key); ok {
-			last.key, last.result = append(last.key[:0], key...), result
+		if len(d.refs) > 1 {
+			key = binary.LittleEndian.AppendUint16(key, uint16(number))
+		}
+	}
+	if ok {
+		b.key = key
+		if result := d.get(key, number); result != undecided {
+			*own = result
 			return result
 		}
 	}
-	v, clean := b.evaluate(sc, x, what)
-	if ok && clean {
-		known.put(key, v)
-		last.key, last.result = append(last.key[:0], key...), v
+	result, clean := b.evaluate(sc, x, what)
+	if clean {
+		*own = result
+		if ok {
+			d.put(key, number, result)
+		}
 	}
-	return v
+	return result
 }
 
-// evaluate is eval without the decisions for other subjects. clean means that there are no errors, so
+// number returns the number of the value of a reference, or -1 if it has none.
+func (b *batch) number(sc *scope, i int) int32 {
+	if n := b.numbers[i]; n != 0 {
+		return n
+	}
+	n := int32(-1)
+	if ref := b.c.refs[i]; !ref.distinct() {
+		key, ok := sc.appendRef(b.value[:0], b.t, ref)
+		if b.value = key; ok {
+			n = ref.number(key)
+		}
+	}
+	b.numbers[i] = n
+	return n
+}
+
+// evaluate is decide without the decisions for other subjects. clean means that there are no errors, so
 // that the result is the same for all subjects with the same values.
-func (b *batch) evaluate(sc *scope, x *lang.Expr, what string) (v cty.Value, clean bool) {
+func (b *batch) evaluate(sc *scope, x *lang.Expr, what string) (result decision, clean bool) {
 	v, ds := lang.Eval(b.t, sc, x, cty.Bool)
 	if errs := ds.Errors(); len(errs) > 0 {
 		m := errs[0]
 		if sc.lacked(m) {
-			return cty.UnknownVal(cty.Bool), false
+			return unknown, false
 		}
 		b.fail(sc, m.At, m.Detail)
-		return cty.NilVal, false
+		return failed, false
 	}
 	if ds.HasErrors() {
-		return cty.UnknownVal(cty.Bool), false
+		return unknown, false
 	}
-	if v, _ = v.Unmark(); v.IsNull() {
+	switch v, _ = v.Unmark(); {
+	case v.IsNull():
 		at := x.Range()
 		b.fail(sc, &at, "The "+what+" is null. It must be true or false.")
-		return cty.NilVal, false
+		return failed, false
+	case !v.IsKnown():
+		return unknown, true
+	case v.True():
+		return holds, true
 	}
-	return v, true
+	return fails, true
 }
 
 // fail records an expression with an error.
@@ -369,12 +429,11 @@ func (b *batch) fail(sc *scope, at *source.Range, detail string) {
 
 // unknown adds a finding about a rule that cannot be decided yet.
 func (b *batch) unknown(sc *scope, x *lang.Expr) {
-	parts := sc.parts(x)
 	text := "It is not known yet whether the rule holds"
 	if why := sc.waits(b.t, x); len(why) > 0 {
 		text += ": " + strings.Join(why, "; ")
 	}
-	b.add(sc.rule, sc.subject, finding.Unknown, text+".", parts)
+	b.add(sc.rule, sc.subject, finding.Unknown, text+".", b.c.known[x].parts)
 }
 
 // message returns the message of a failed condition.
@@ -579,35 +638,23 @@ func (r *Rule) references(x *lang.Expr) (out []lang.Ref) {
 	return out
 }
 
-// references returns the references that decide a filter or a condition of the rule.
-func (s *scope) references(x *lang.Expr) []lang.Ref { return s.c.known[x].refs }
-
-// parts returns the paths of the subject's parts that decide an expression, such as .tags.cost.
-func (s *scope) parts(x *lang.Expr) (out []string) {
-	for _, ref := range s.references(x) {
-		if root := ref.Traversal.RootName(); (root == "attrs" || root == "config") && len(ref.Traversal) > 1 {
-			if text := pathText(ref.Traversal[1:]); !slices.Contains(out, text) {
-				out = append(out, text)
-			}
-		}
-	}
-	return out
-}
-
-// pathText returns the text of the steps of a reference, up to the first that is not constant.
-func pathText(steps []hcl.Traverser) string {
-	out := ""
+// pathText returns the text of the steps of a reference, up to the first that is not constant. whole means
+// that all are.
+func pathText(steps []hcl.Traverser) (out string, whole bool) {
 	for _, step := range steps {
 		switch step := step.(type) {
 		case hcl.TraverseAttr:
 			out += "." + step.Name
 		case hcl.TraverseIndex:
+			if ty := step.Key.Type(); ty != cty.String && ty != cty.Number {
+				return out, false
+			}
 			out += value.PathString(cty.Path{cty.IndexStep{Key: step.Key}})
 		default:
-			return out
+			return out, false
 		}
 	}
-	return out
+	return out, true
 }
 
 // waits returns the reasons for which an expression is unknown.
@@ -616,8 +663,9 @@ func (s *scope) waits(t *demand.Task, x *lang.Expr) (out []string) {
 	if s.c.o.Planned {
 		when = "before the apply"
 	}
-	for _, ref := range s.references(x) {
-		text := ref.Traversal.RootName() + pathText(ref.Traversal[1:])
+	for _, i := range s.c.known[x].refs {
+		ref := s.c.refs[i]
+		text := ref.text
 		v, used, ds := s.Resolve(t, ref.Traversal, &ref.At)
 		why := "is not known " + when
 		if len(ds) > 0 {
@@ -649,7 +697,11 @@ func (s *scope) waits(t *demand.Task, x *lang.Expr) (out []string) {
 			if l.name == "changes" && !s.c.o.Planned {
 				return []string{"the planned operations are not known before a plan"}
 			}
-			if v := s.c.list("resources", l.kind, cmp.Or(l.pattern.text, "*")); !v.IsWhollyKnown() {
+			name := l.name
+			if name == "core::getresources" {
+				name = "resources"
+			}
+			if v := s.c.list(name, l.kind, cmp.Or(l.pattern.text, "*")); !v.IsWhollyKnown() {
 				return []string{"values of the estate are not known " + when}
 			}
 		}

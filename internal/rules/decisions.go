@@ -2,6 +2,7 @@ package rules
 
 import (
 	"encoding/binary"
+	"slices"
 	"sync"
 
 	"github.com/hashicorp/hcl/v2"
@@ -18,80 +19,164 @@ import (
 // for equal values. An attribute that does not exist, and an unknown value of a certain type, are
 // compared like values. A value that is marked or large is not compared: its expression is evaluated
 // again.
+//
+// Many rules refer to the same value. So the values of a reference are numbered, once for each
+// subject, and the decisions of an expression are found by the numbers of its references.
 
-// Limits of the decisions of one expression: the length of a key, in bytes, and the number of keys.
-// So the decisions of an expression need at most 256 KB.
+// Limits of what is kept: the length of a key of a value, in bytes, the number of values of one
+// reference, and the number of decisions of one expression. So a reference needs at most about 300 KB.
 const (
 	maxKey       = 256
+	maxValues    = 1024
 	maxDecisions = 1024
 )
+
+// A decision is the result of a filter or a condition. The zero value means that it was not evaluated.
+type decision uint8
+
+const (
+	undecided decision = iota
+	holds
+	fails
+	unknown
+	failed // the expression has an error
+)
+
+// A reference is a reference in expressions that decide rules. It may be used concurrently.
+type reference struct {
+	lang.Ref
+	text   string // such as attrs.tags.cost; see pathText
+	ofUnit bool   // the reference is to the unit, so that its subjects have the same value
+
+	mu      sync.Mutex
+	numbers map[string]int32 // of the values, from 1, by their keys
+	missed  int              // the number of lookups in a row of values without a number
+}
+
+// number returns the number of the value with a key, or -1 if it has none.
+func (r *reference) number(key []byte) int32 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n, ok := r.numbers[string(key)]; ok {
+		r.missed = 0
+		return n
+	}
+	if len(r.numbers) == maxValues {
+		r.missed++
+		return -1
+	}
+	if r.numbers == nil {
+		r.numbers = map[string]int32{}
+	}
+	n := int32(len(r.numbers) + 1)
+	r.numbers[string(key)] = n
+	return n
+}
+
+// distinct reports whether nearly every subject seems to have another value, so that a number is not
+// worth the key.
+func (r *reference) distinct() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.missed > maxValues/8
+}
 
 // decisions are the results of one expression by the values to which it refers. They may be used
 // concurrently.
 type decisions struct {
-	number int // of the expression, from 0
-	refs   []lang.Ref
-	ofUnit bool // all references are to the unit, so that its subjects have the same result
+	number int      // of the expression, from 0
+	refs   []int    // numbers of the references that decide the expression, also through local values
+	ofUnit bool     // all references are to the unit
+	parts  []string // the paths of the subject's parts that decide the expression, such as .tags.cost
 
-	mu    sync.Mutex
-	known map[string]cty.Value // true, false or unknown
+	mu   sync.Mutex
+	one  []decision          // with one reference: by the number of its value
+	many map[string]decision // with none or several references: by the numbers of their values
 }
 
-// A decision is the result of an expression for one key.
-type decision struct {
-	key    []byte
-	result cty.Value // true, false or unknown; cty.NilVal means that there is none
-}
-
-func newDecisions(number int, r *Rule, x *lang.Expr) *decisions {
-	d := &decisions{number: number, refs: r.references(x), ofUnit: true}
-	for _, ref := range d.refs {
-		d.ofUnit = d.ofUnit && ref.Traversal.RootName() == "unit"
-	}
-	return d
-}
-
-func (d *decisions) get(key []byte) (result cty.Value, ok bool) {
+// get returns the decision for the values with the given numbers, or undecided.
+func (d *decisions) get(key []byte, number int32) decision {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	result, ok = d.known[string(key)]
-	return result, ok
+	if len(d.refs) != 1 {
+		return d.many[string(key)]
+	}
+	if int(number) < len(d.one) {
+		return d.one[number]
+	}
+	return undecided
 }
 
-func (d *decisions) put(key []byte, result cty.Value) {
+// put stores the decision for the values with the given numbers.
+func (d *decisions) put(key []byte, number int32, result decision) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.known == nil {
-		d.known = map[string]cty.Value{}
+	if len(d.refs) == 1 {
+		for int(number) >= len(d.one) {
+			d.one = append(d.one, undecided)
+		}
+		d.one[number] = result
+		return
 	}
-	if len(d.known) < maxDecisions {
-		d.known[string(key)] = result
+	if d.many == nil {
+		d.many = map[string]decision{}
+	}
+	if len(d.many) < maxDecisions {
+		d.many[string(key)] = result
 	}
 }
 
-// appendKey appends the values of references to a key. It returns false if one cannot be compared.
-func (s *scope) appendKey(key []byte, t *demand.Task, refs []lang.Ref) ([]byte, bool) {
-	for _, ref := range refs {
-		v, used, ds := s.Resolve(t, ref.Traversal, &ref.At)
-		if len(ds) > 0 {
-			return key, false
+// addDecisions adds the decisions of an expression of a rule, and the references that decide it.
+func (c *Checker) addDecisions(r *Rule, x *lang.Expr, numbers map[referenceKey]int) {
+	d := &decisions{number: len(c.known), ofUnit: true}
+	c.known[x] = d
+	for _, ref := range r.references(x) {
+		root := ref.Traversal.RootName()
+		path, whole := pathText(ref.Traversal[1:])
+		key := referenceKey{text: root + path}
+		if root == "input" {
+			key.file = r.file
 		}
-		if rest := ref.Traversal[min(used, len(ref.Traversal)):]; len(rest) > 0 {
-			next, ok := follow(v, rest)
-			if !ok {
-				return key, false
-			}
-			if v = next; v == cty.NilVal {
-				key = append(key, '!')
-				continue
+		n, ok := numbers[key]
+		if !ok || !whole {
+			n = len(c.refs)
+			c.refs = append(c.refs, &reference{Ref: ref, text: key.text, ofUnit: root == "unit"})
+			if whole {
+				numbers[key] = n
 			}
 		}
-		var ok bool
-		if key, ok = appendValue(key, v); !ok {
-			return key, false
+		if !slices.Contains(d.refs, n) {
+			d.refs = append(d.refs, n)
+		}
+		d.ofUnit = d.ofUnit && root == "unit"
+		if (root == "attrs" || root == "config") && len(ref.Traversal) > 1 && !slices.Contains(d.parts, path) {
+			d.parts = append(d.parts, path)
 		}
 	}
-	return key, true
+}
+
+// A referenceKey is equal for references to the same value.
+type referenceKey struct {
+	text string
+	file *file // only for inputs, which each file has of its own
+}
+
+// appendRef appends the value of a reference to a key. It returns false if it cannot be compared.
+func (s *scope) appendRef(key []byte, t *demand.Task, ref *reference) ([]byte, bool) {
+	v, used, ds := s.Resolve(t, ref.Traversal, &ref.At)
+	if len(ds) > 0 {
+		return key, false
+	}
+	if rest := ref.Traversal[min(used, len(ref.Traversal)):]; len(rest) > 0 {
+		next, ok := follow(v, rest)
+		if !ok {
+			return key, false
+		}
+		if v = next; v == cty.NilVal {
+			return append(key, '!'), true
+		}
+	}
+	return appendValue(key, v)
 }
 
 // follow returns the value at the end of a path of attributes, or cty.NilVal if a known object on the way

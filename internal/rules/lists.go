@@ -54,7 +54,7 @@ type fields map[string]map[string]bool
 
 // listFields returns the fields that the expressions of a set read.
 func (s *Set) listFields() fields {
-	out := fields{"resources": {"attrs": true}} // for core::getresources
+	out := fields{}
 	for _, r := range s.Rules {
 		for _, x := range r.exprs() {
 			out.add(x)
@@ -87,6 +87,14 @@ func (f fields) add(x *lang.Expr) {
 			}
 		case *hclsyntax.FunctionCallExpr:
 			if listFunctions[n.Name] == "" {
+				break
+			}
+			if n.Name == "core::getresources" { // its elements are the attributes of resources
+				if known, seen := f["resources"]; !seen {
+					f["resources"] = map[string]bool{"attrs": true}
+				} else if known != nil {
+					known["attrs"] = true
+				}
 				break
 			}
 			if known, seen := f[n.Name]; !seen {
@@ -123,6 +131,94 @@ func (f fields) loop(name string, x *hclsyntax.ForExpr) bool {
 		}
 	}
 	return true
+}
+
+// needs are the parts of the subjects of one kind that the check of the whole estate reads.
+type needs struct {
+	all, attrs, config bool
+	meta               map[string]bool
+}
+
+// keptNeeds returns the needs of each kind, by the rules about the whole estate and the lists that they read.
+func (s *Set) keptNeeds(lists fields) map[subject.Kind]*needs {
+	out := map[subject.Kind]*needs{}
+	of := func(k subject.Kind) *needs {
+		if out[k] == nil {
+			out[k] = &needs{meta: map[string]bool{"operation": true}}
+		}
+		return out[k]
+	}
+	for _, r := range s.Rules {
+		if !r.wide {
+			continue
+		}
+		n, seen := of(r.Kind), map[*lang.Expr]bool{}
+		for _, x := range r.exprs() {
+			r.walk(x, seen, func(x *lang.Expr) {
+				for _, ref := range x.Refs() {
+					n.add(ref.Traversal.RootName(), ref.Traversal[1:])
+				}
+			})
+		}
+	}
+	for name, read := range lists {
+		for _, k := range kindsOf(name) {
+			n := of(k)
+			n.all = n.all || read == nil
+			for field := range read {
+				n.attrs, n.config = n.attrs || field == "attrs", n.config || field == "config"
+				n.meta[field] = true
+			}
+		}
+	}
+	return out
+}
+
+// kindsOf returns the kinds of the subjects that a function lists.
+func kindsOf(name string) []subject.Kind {
+	if name == "changes" {
+		return []subject.Kind{subject.Resource, subject.Data}
+	}
+	return []subject.Kind{listFunctions[name]}
+}
+
+// add adds what a reference reads. path is what follows its root.
+func (n *needs) add(root string, path hcl.Traversal) {
+	switch root {
+	case "attrs":
+		n.attrs = true
+	case "config":
+		n.config = true
+	case "meta":
+		if len(path) > 0 {
+			if a, ok := path[0].(hcl.TraverseAttr); ok {
+				n.meta[a.Name] = true
+				return
+			}
+		}
+		n.all = true
+	}
+}
+
+// of returns a subject with the parts that are needed. An estate has many subjects, and their values are large.
+func (n *needs) of(s *subject.Subject) *subject.Subject {
+	if n == nil || n.all {
+		return s
+	}
+	out := *s
+	if !n.attrs {
+		out.Attrs = cty.EmptyObjectVal
+	}
+	if !n.config {
+		out.Config = cty.EmptyObjectVal
+	}
+	out.Meta = make(map[string]cty.Value, len(n.meta))
+	for name := range n.meta {
+		if v, ok := s.Meta[name]; ok {
+			out.Meta[name] = v
+		}
+	}
+	return &out
 }
 
 // functions returns the functions of rules: those in table, those that list subjects, and

@@ -256,6 +256,22 @@ func TestListFields(t *testing.T) {
 	}
 }
 
+// A rule about the whole estate has the values of its subject that it reads, also in a message or a local value.
+func TestKeptParts(t *testing.T) {
+	u := &rules.Unit{Name: "u", Meta: map[string]cty.Value{"name": cty.StringVal("u")}, Subjects: []*subject.Subject{volume("v", map[string]cty.Value{"id": cty.StringVal("x")}, "")}}
+	const head = "rule \"wide\" {\n  resource = \"*\"\n  locals {\n    all = resources(\"*\")\n    id  = attrs.id\n  }\n  enforce {\n    condition     = length([for v in resources(\"*\") : v.address]) == 0\n    error_message = "
+	for message, want := range map[string]string{
+		"attrs.id": "x", "local.id": "x", "config.id": "x", "meta.address": "v", "unit.name": "u", "join(\" \", values(attrs))": "x",
+		"join(\" \", [for k, v in meta : v if k == \"address\"])": "v", "local.all[0].attrs.id": "x", "core::getresources(\"*\", {})[0].id": "x",
+		"join(\" \", [for v in resources(\"*\") : v.config.id])": "x",
+	} {
+		res := check(t, head+message+"\n  }\n}\n", rules.Options{}, u)
+		if len(res.Findings) != 1 || res.Findings[0].Message != want || len(res.Diags) > 0 {
+			t.Errorf("%s: %v, %v", message, res.Findings, res.Diags)
+		}
+	}
+}
+
 // In a pattern, * represents any characters.
 func TestPattern(t *testing.T) {
 	for _, x := range []struct {

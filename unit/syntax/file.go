@@ -112,7 +112,10 @@ func Source(path string, text []byte) *source.File {
 }
 
 // Parse parses a file by the schema of its kind.
-func Parse(path string, text []byte, spec *BlockSpec) *File {
+func Parse(path string, text []byte, spec *BlockSpec) *File { return parse(path, text, spec, nil) }
+
+// parse is Parse. seen is Parses.Seen.
+func parse(path string, text []byte, spec *BlockSpec, seen func(string, []byte, *hcl.File)) *File {
 	f := &File{Path: path, Dir: filepath.Dir(path), Src: Source(path, text)}
 	r := &reader{f: f}
 	if f.Diags = diag.TooDeep(path, text); f.Diags != nil {
@@ -131,6 +134,9 @@ func Parse(path string, text []byte, spec *BlockSpec) *File {
 	} else {
 		parsed, diags := hclnative.ParseConfig(text, path)
 		f.Diags = append(f.Diags, diag.FromHCL(diags)...)
+		if seen != nil && !f.Diags.HasErrors() {
+			seen(path, text, parsed)
+		}
 		if body, ok := parsedBody(parsed); ok {
 			f.Root = r.Block(body, spec)
 		}

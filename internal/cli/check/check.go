@@ -25,7 +25,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
-	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
 	"github.com/terrace-iac/terrace/internal/estate/request"
 	"github.com/terrace-iac/terrace/internal/rules"
@@ -35,6 +34,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 )
 
 // options contains the flags of the command.
@@ -136,9 +136,11 @@ func (o *options) settle(c *command.Call) (err error) {
 }
 
 // The check of a unit makes much more garbage than it keeps. So the heap may grow by garbage times
-// what the units keep before it is collected, up to maxGarbage bytes.
+// what the units keep before it is collected, within these limits in bytes. A small estate makes less garbage
+// than minGarbage in all.
 const (
 	garbage    = 8
+	minGarbage = 32 << 20
 	maxGarbage = 128 << 20
 )
 
@@ -244,7 +246,8 @@ func overUnits(c *command.Call, o *options) bool {
 }
 
 // openEstate opens the units below the working directory. No program runs.
-func openEstate(ctx context.Context, c *command.Call, o *options) (*estate.Estate, estate.Options, diag.List) {
+// l takes what it needs of the unit files while they are read; it may be nil.
+func openEstate(ctx context.Context, c *command.Call, o *options, l *lint.Linter) (*estate.Estate, estate.Options, diag.List) {
 	eo, ds := units.LookOptions(c, &o.units, "plan", nil)
 	if ds.HasErrors() {
 		return nil, eo, ds
@@ -252,7 +255,10 @@ func openEstate(ctx context.Context, c *command.Call, o *options) (*estate.Estat
 	eo.Discovery.Generate, eo.Discovery.Overlay = !o.units.NoStackGenerate, &stacks.Overlay{}
 	eo.Discovery.Whole, eo.Checking = true, true
 	if leave := c.System.LeaveHeap; leave != nil {
-		eo.Discovery.Expect = func(bytes int64) { leave(min(garbage*bytes, maxGarbage)) }
+		eo.Discovery.Expect = func(bytes int64) { leave(min(max(garbage*bytes, minGarbage), maxGarbage)) }
+	}
+	if l != nil && !l.On.None() {
+		eo.Parses = &syntax.Parses{Seen: l.Seen}
 	}
 	eo.Machine.Run = sys.RefusePrograms
 	e, more := units.Open(ctx, c, eo)
@@ -261,24 +267,22 @@ func openEstate(ctx context.Context, c *command.Call, o *options) (*estate.Estat
 }
 
 func lintEstate(ctx context.Context, c *command.Call, o *options, set *rulecheck.Rules) ([]*finding.Finding, diag.List) {
-	e, eo, ds := openEstate(ctx, c, o)
+	l := &lint.Linter{On: o.on, Root: c.Dir}
+	e, eo, ds := openEstate(ctx, c, o, l)
 	defer e.Close(ctx)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	l := &lint.Linter{On: o.on, Root: c.Dir}
 	lints := l.Units(e)
 	var res rules.Result
 	var errs diag.List
 	if set == nil {
 		parallel.Each(len(e.Found.Units), 0, func(i int) {
-			lints.Read(ctx, i, e.Config)
+			lints.Read(ctx, i)
 			e.Release(e.Found.Units[i])
 		})
-	} else { // each unit is evaluated once, for both
-		res, errs = set.Estate(ctx, e, rulecheck.OfEstate{Schemas: units.KeptSchemas(c, func(dir string) string { return dir }), Also: func(i int, config func(context.Context, *discovery.Unit) (*estate.UnitConfig, diag.List)) {
-			lints.Read(ctx, i, config)
-		}})
+	} else { // each unit is read once, for both
+		res, errs = set.Estate(ctx, e, rulecheck.OfEstate{Schemas: units.KeptSchemas(c, func(dir string) string { return dir }), Also: func(i int) { lints.Read(ctx, i) }})
 	}
 	found, more := lints.Findings(ctx, eo.UnitEnv(c.Dir))
 	found, more = append(found, res.Findings...), slices.Concat(more, errs, res.Diags)

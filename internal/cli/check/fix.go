@@ -264,7 +264,7 @@ func outlines(ctx context.Context, c *command.Call, o *options) (map[string]*out
 		out["."] = x.Outline
 		return out, nil
 	}
-	e, _, ds := openEstate(ctx, c, o)
+	e, _, ds := openEstate(ctx, c, o, nil)
 	defer e.Close(ctx)
 	if ds.HasErrors() {
 		return nil, ds

@@ -71,7 +71,7 @@ func planDir(ctx context.Context, c *command.Call, o *options) (string, diag.Lis
 	if _, err := os.Stat(c.Path(o.plan)); err == nil || !units.IsUnit(c, &o.units.Selection) {
 		return c.Dir, nil
 	}
-	e, _, ds := openEstate(ctx, c, o)
+	e, _, ds := openEstate(ctx, c, o, nil)
 	defer e.Close(ctx)
 	if ds.HasErrors() {
 		return "", ds
@@ -120,7 +120,7 @@ func unitPlans(ctx context.Context, c *command.Call, o *options, set *rulecheck.
 	if set == nil {
 		return res, nil
 	}
-	e, _, ds := openEstate(ctx, c, o)
+	e, _, ds := openEstate(ctx, c, o, nil)
 	defer e.Close(ctx)
 	if ds.HasErrors() {
 		return res, ds

@@ -123,9 +123,9 @@ func (r *Rules) Directory(ctx context.Context, e *engine.Engine, given Given) (r
 type OfEstate struct {
 	Plans   map[*discovery.Unit]*plan.Plan // nil means that there is no plan
 	Schemas estate.ProviderSchemas         // may be nil; see estate.Estate.Subjects
-	// Also is called with the index of each unit, concurrently, before the estate forgets the unit. config
-	// is estate.Subjects.Config. Also may be nil.
-	Also func(i int, config func(context.Context, *discovery.Unit) (*estate.UnitConfig, diag.List))
+	// Also is called with the index of each unit, concurrently, before the estate forgets the unit. It may
+	// be nil.
+	Also func(i int)
 }
 
 // Estate checks the rules for the units of an estate.
@@ -144,7 +144,7 @@ func (r *Rules) Estate(ctx context.Context, e *estate.Estate, o OfEstate) (rules
 	messages := parallel.Map(len(units), 0, func(i int) diag.List {
 		u := units[i]
 		if o.Also != nil {
-			o.Also(i, all.Config)
+			o.Also(i)
 		}
 		found, ds := all.Of(ctx, u)
 		if ds.HasErrors() {

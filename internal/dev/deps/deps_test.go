@@ -53,8 +53,9 @@ const groupOrder = `
 const packageOrder = `
 	# Machinery and names that know nothing of each other.
 	NONE
+	< internal/base/parallel
 	< internal/base/readfile
-	< internal/lang/hclnative, addr, internal/base/parallel, internal/base/value, internal/base/process,
+	< internal/lang/hclnative, addr, internal/base/value, internal/base/process,
 	  internal/base/archive, internal/base/inside, internal/base/filelock, internal/base/atomicfile, internal/base/digraph, internal/base/sealing, internal/base/rawjson,
 	  internal/provider/rpc/pb6;
 	internal/base/process < internal/base/sys;

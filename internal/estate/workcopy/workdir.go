@@ -329,18 +329,7 @@ func (m *Maker) Share(d *UnitDirectory) {
 }
 
 // HasValues reports whether the directory contains variable files that are loaded automatically.
-func (d *UnitDirectory) HasValues() bool {
-	entries, err := d.Files.ReadDir(".")
-	if err != nil {
-		return false
-	}
-	for _, en := range entries {
-		if overlay.IsValues(en.Name()) {
-			return true
-		}
-	}
-	return false
-}
+func (d *UnitDirectory) HasValues() bool { return d.Files.HasValues() }
 
 // Locate returns the path of the file that has a name in the directory: the path that it is
 // copied from or, if there is none, the path in the directory itself.

@@ -18,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/explanation"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/lang/eval"
 	"github.com/terrace-iac/terrace/outline"
 	"github.com/terrace-iac/terrace/schema"
@@ -194,17 +195,27 @@ var _ eval.Phase = Phase{}
 
 // Value implements eval.Phase.
 func (p Phase) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
+	_, v, _ := p.Values(t, d)
+	return v, nil
+}
+
+// Values returns the configuration of an instance, and its value for references. ok is false if the schema
+// is not available or the configuration has errors.
+func (p Phase) Values(t *demand.Task, d *eval.Desired) (config, v cty.Value, ok bool) {
 	cfg := d.Resource.Config()
 	s := (&Options{Schema: p.Schemas}).schemaOf(d.Resource.Provider(), cfg.Addr.Mode, cfg.Addr.Type)
 	if s == nil {
-		return cty.DynamicVal, nil
+		return cty.DynamicVal, cty.DynamicVal, false
 	}
-	v, ds := d.Config(t, s)
+	config, ds := d.Config(t, s)
 	if ds.HasErrors() {
-		return cty.DynamicVal, nil
+		return cty.DynamicVal, cty.DynamicVal, false
 	}
-	bare, marks := v.UnmarkDeepWithPaths()
-	return s.Block.SetUnknowns(bare).MarkWithPaths(marks), nil
+	if !value.Marked(config) {
+		return config, s.Block.SetUnknowns(config), true
+	}
+	bare, marks := config.UnmarkDeepWithPaths()
+	return config, s.Block.SetUnknowns(bare).MarkWithPaths(marks), true
 }
 
 // Schema implements eval.Phase.

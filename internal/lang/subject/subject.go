@@ -69,12 +69,15 @@ func (s *Subject) Unplanned() bool {
 	return !ok || !op.IsKnown() || op.AsString() == "no-op"
 }
 
-// Options configures Of. Schema is required.
+// Options configures Of. Schema and Values are required.
 type Options struct {
 	// Schema returns the schema of a provider, or nil if it is not available.
 	Schema func(addr.Provider) *schema.Provider
 	// Wants reports whether a subject is wanted, by its kind and Name. nil means all.
 	Wants func(kind Kind, name string) bool
+	// Values returns the configuration of an instance and its value for references. ok is false if the
+	// configuration has errors. It is only called if the schema is available.
+	Values func(t *demand.Task, d *eval.Desired) (config, value cty.Value, ok bool)
 }
 
 // Of returns the subjects of an evaluation, which must set eval.Options.Estimating, sorted as in the
@@ -154,9 +157,13 @@ func (c *collector) instance(kind Kind, d *eval.Desired, some bool) *Subject {
 	}
 	s.Meta["prevent_destroy"] = protect
 	if rs := c.schema(p, cfg.Addr); rs != nil {
-		v, ds := d.Config(c.t, rs)
-		if ds.HasErrors() || !v.IsKnown() {
+		v, attrs, ok := c.o.Values(c.t, d)
+		if !ok || !v.IsKnown() {
 			s.Attrs, s.Config, s.Lacks = cty.EmptyObjectVal, cty.EmptyObjectVal, "the arguments have errors"
+			return s
+		}
+		if !rs.Block.HasSensitive() {
+			s.Config, s.Attrs = v, attrs
 			return s
 		}
 		s.Config = value.MarkPaths(v, value.Sensitive, rs.Block.SensitivePaths(bare(v))...)

@@ -68,15 +68,7 @@ func (p *Provider) check() diag.List {
 
 // Schema returns the schema, which is the same for all instances with or without the store block.
 func (p *Provider) Schema(context.Context) (*schema.Provider, diag.List) {
-	return SchemaWith(p.store), p.check()
-}
-
-// SchemaWith returns the schema with or without the store block of terraform_data.
-func SchemaWith(store bool) *schema.Provider {
-	if store {
-		return storeSchema()
-	}
-	return plainSchema()
+	return Schema(p.store), p.check()
 }
 
 // ValidateConfig returns the configuration unchanged; the provider has no arguments.

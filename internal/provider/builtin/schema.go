@@ -14,6 +14,14 @@ var (
 	storeSchema = sync.OnceValue(func() *schema.Provider { return newSchema(true) })
 )
 
+// Schema returns the schema of the provider, with or without the store block of terraform_data.
+func Schema(store bool) *schema.Provider {
+	if store {
+		return storeSchema()
+	}
+	return plainSchema()
+}
+
 func newSchema(store bool) *schema.Provider {
 	return &schema.Provider{
 		Config: &schema.Block{},

@@ -138,11 +138,18 @@ func Sort(all []*Finding) []*Finding {
 }
 
 func compare(a, b *Finding) int {
+	if n := strings.Compare(a.Unit, b.Unit); n != 0 {
+		return n
+	}
 	x, y := a.At(), b.At()
+	if n := strings.Compare(x.Filename, y.Filename); n != 0 {
+		return n
+	}
+	if n := cmp.Or(x.Start.Byte-y.Start.Byte, x.End.Byte-y.End.Byte); n != 0 {
+		return n
+	}
 	return cmp.Or(
-		cmp.Compare(a.Unit, b.Unit),
-		cmp.Compare(x.Filename, y.Filename), cmp.Compare(x.Start.Byte, y.Start.Byte), cmp.Compare(x.End.Byte, y.End.Byte),
-		cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Path, b.Path),
-		cmp.Compare(a.Message, b.Message), cmp.Compare(a.Verdict, b.Verdict),
+		strings.Compare(a.Rule, b.Rule), strings.Compare(a.Address, b.Address), strings.Compare(a.Path, b.Path),
+		strings.Compare(a.Message, b.Message), cmp.Compare(a.Verdict, b.Verdict),
 	)
 }

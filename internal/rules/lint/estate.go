@@ -36,13 +36,10 @@ func (l *Linter) Units(e *estate.Estate) *Units {
 	return &Units{l: l, e: e, units: make([]*unitFacts, len(e.Found.Units)), shared: map[string]bool{}}
 }
 
-// Config returns the configuration of a unit; see estate.Estate.Config.
-type Config func(context.Context, *discovery.Unit) (*estate.UnitConfig, diag.List)
-
 // Read reads the unit with the given index. The estate may forget the unit afterwards. If no lint is
 // on, only errors in the configuration of the unit are reported.
-func (s *Units) Read(ctx context.Context, i int, config Config) {
-	s.units[i] = s.l.unit(ctx, s.e, s.e.Found.Units[i], config)
+func (s *Units) Read(ctx context.Context, i int) {
+	s.units[i] = s.l.unit(ctx, s.e, s.e.Found.Units[i])
 }
 
 // Findings returns the findings. env is the environment in which the units are evaluated.
@@ -96,9 +93,9 @@ type unitFacts struct {
 	ds     diag.List
 }
 
-func (l *Linter) unit(ctx context.Context, e *estate.Estate, u *discovery.Unit, config Config) *unitFacts {
+func (l *Linter) unit(ctx context.Context, e *estate.Estate, u *discovery.Unit) *unitFacts {
 	out := &unitFacts{name: u.Name, id: u.ID}
-	cfg, ds := config(ctx, u)
+	cfg, ds := e.Config(ctx, u)
 	if out.ds = ds; cfg == nil || ds.HasErrors() || l.On.None() {
 		return out
 	}

@@ -174,6 +174,44 @@ func (w *walk) same(x *hclsyntax.BinaryOpExpr) {
 	}
 }
 
+// eachReference calls do with each element of x.Variables(), which needs more time for the same.
+func eachReference(x hclsyntax.Expression, do func(hcl.Traversal)) {
+	switch x := x.(type) {
+	case *hclsyntax.LiteralValueExpr:
+	case *hclsyntax.ScopeTraversalExpr:
+		do(x.Traversal)
+	case *hclsyntax.TemplateExpr:
+		for _, part := range x.Parts {
+			eachReference(part, do)
+		}
+	case *hclsyntax.TemplateWrapExpr:
+		eachReference(x.Wrapped, do)
+	case *hclsyntax.ParenthesesExpr:
+		eachReference(x.Expression, do)
+	case *hclsyntax.TupleConsExpr:
+		for _, e := range x.Exprs {
+			eachReference(e, do)
+		}
+	case *hclsyntax.ObjectConsExpr:
+		for _, item := range x.Items {
+			if k, ok := item.KeyExpr.(*hclsyntax.ObjectConsKeyExpr); !ok {
+				eachReference(item.KeyExpr, do)
+			} else if hcl.ExprAsKeyword(k.Wrapped) == "" { // otherwise the key is a name
+				eachReference(k.Wrapped, do)
+			}
+			eachReference(item.ValueExpr, do)
+		}
+	case *hclsyntax.FunctionCallExpr:
+		for _, a := range x.Args {
+			eachReference(a, do)
+		}
+	default: // other nodes, and those with variables of their own
+		for _, t := range x.Variables() {
+			do(t)
+		}
+	}
+}
+
 // hasCall reports whether an expression calls a function, which may return another value each time.
 func hasCall(x hclsyntax.Expression) bool {
 	found := false
@@ -193,16 +231,28 @@ var (
 			`|\bgh[pousr]_[A-Za-z0-9]{36}\b|\bgithub_pat_[A-Za-z0-9_]{60,}\b|\bglpat-[A-Za-z0-9_-]{20,}` +
 			`|\bxox[abprs]-[0-9A-Za-z]+-[0-9A-Za-z-]{10,}|\bAIza[0-9A-Za-z_-]{35}\b|\bsk_live_[0-9A-Za-z]{24,}\b|\bhvs\.[A-Za-z0-9_-]{24,}`)
 	})
-	// secretNames are the ends of the names of arguments whose values are secret.
-	secretNames = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)(?:^|_)(?:password|passwd|passphrase|secret_key|secret_access_key|client_secret|shared_secret|api_key|apikey|auth_token|access_token|api_token|private_key|pre_shared_key)$`)
-	})
 	// notSecret matches texts that are no secret though the argument's name says so: references to
 	// a secret elsewhere, placeholders and names of secrets.
 	notSecret = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)^(?:arn:.*|/.*|~.*|\.{1,2}/.*|[a-z][a-z0-9+.-]*:.*|projects/.*|<.*>|\{\{.*\}\}|\$.*|%.*|\*+|x+|true|false|null|none|[a-z0-9]+(?:[_./-][a-z0-9]+)*[_./-](?:password|passwd|passphrase|secret|token|key)s?|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]+)$`)
 	})
 )
+
+// secretEnds are the ends of the names of arguments whose values are secret.
+var secretEnds = []string{
+	"password", "passwd", "passphrase", "secret_key", "secret_access_key", "client_secret", "shared_secret", "api_key", "apikey",
+	"auth_token", "access_token", "api_token", "private_key", "pre_shared_key",
+}
+
+// secretName reports whether a name ends with one of secretEnds, as its last words.
+func secretName(name string) bool {
+	for _, end := range secretEnds {
+		if n := len(name) - len(end); n >= 0 && strings.EqualFold(name[n:], end) && (n == 0 || name[n-1] == '_') {
+			return true
+		}
+	}
+	return false
+}
 
 // tokenParts contains a part of each form in tokens: a text without any of them has no token.
 var tokenParts = []string{"PRIVATE KEY", "AKIA", "ASIA", "gh", "glpat-", "xox", "AIza", "sk_live_", "hvs."}
@@ -228,7 +278,7 @@ func (w *walk) text(text string, at source.Range, p place) {
 		return
 	}
 	name := p.name
-	if name == "" || !secretNames().MatchString(name) || w.in.typ == "output" || w.in.typ == "variable" && w.attr.Name != "default" {
+	if !secretName(name) || w.in.typ == "output" || w.in.typ == "variable" && w.attr.Name != "default" {
 		return
 	}
 	if isKey := !strings.Contains(strings.ToLower(name), "pass"); isKey && (len(text) < 12 || !strings.ContainsAny(text, "0123456789")) {
@@ -254,16 +304,43 @@ func (x *facts) quotes(a *hclsyntax.Attribute, in scope, path string) {
 	if plainText(a.Name) || references(a.Name, in) {
 		return
 	}
-	_ = hclsyntax.VisitAll(a.Expr, func(n hclsyntax.Node) hcl.Diagnostics {
-		t, ok := n.(*hclsyntax.TemplateExpr)
-		if !ok {
-			return nil
-		}
-		if text, ok := literal(t); ok && strings.ContainsAny(text, ".[") && address().MatchString(text) {
+	eachTemplate(a.Expr, func(t *hclsyntax.TemplateExpr) {
+		if text, ok := literal(t); ok && strings.ContainsAny(text, ".[") && 'a' <= text[0] && text[0] <= 'z' && address().MatchString(text) {
 			x.quoted = append(x.quoted, quoted{text, in.subject, t.SrcRange})
 		}
-		return nil
 	})
+}
+
+// eachTemplate calls do with each template in an expression, in source order.
+func eachTemplate(x hclsyntax.Expression, do func(*hclsyntax.TemplateExpr)) {
+	switch x := x.(type) {
+	case *hclsyntax.LiteralValueExpr, *hclsyntax.ScopeTraversalExpr:
+	case *hclsyntax.TemplateExpr:
+		do(x)
+		for _, part := range x.Parts {
+			eachTemplate(part, do)
+		}
+	case *hclsyntax.TupleConsExpr:
+		for _, e := range x.Exprs {
+			eachTemplate(e, do)
+		}
+	case *hclsyntax.ObjectConsExpr:
+		for _, item := range x.Items {
+			key := item.KeyExpr
+			if k, ok := key.(*hclsyntax.ObjectConsKeyExpr); ok {
+				key = k.Wrapped // a name contains no template
+			}
+			eachTemplate(key, do)
+			eachTemplate(item.ValueExpr, do)
+		}
+	default:
+		_ = hclsyntax.VisitAll(x, func(n hclsyntax.Node) hcl.Diagnostics {
+			if t, ok := n.(*hclsyntax.TemplateExpr); ok {
+				do(t)
+			}
+			return nil
+		})
+	}
 }
 
 var address = sync.OnceValue(func() *regexp.Regexp {

@@ -56,23 +56,46 @@ type quoted struct {
 
 // facts returns the facts of a file.
 func (l *Linter) facts(f File) *facts {
-	key := sha256.Sum256(append(fmt.Appendf(nil, "%s\x00%t%t\x00", f.Path, f.Generated, f.Unit), f.Text...))
-	return l.files.Local(key, func() (*facts, bool) {
-		if before := l.earlier.Load(); before != nil {
-			if x, ok := before.files.Get(key); ok {
-				return x, true
-			}
+	return l.factsOf(f, func() *facts {
+		if _, deep := source.TooDeep(f.Path, f.Text); deep {
+			return newFacts(f) // loading the file reports this
 		}
-		return read(f), true
+		return read(f)
 	})
 }
 
-func read(f File) *facts {
-	x := &facts{path: f.Path, text: f.Text, uses: map[string]bool{}, funcs: map[string]bool{}, outputs: map[string]bool{}}
-	if _, deep := source.TooDeep(f.Path, f.Text); deep {
-		return x // loading the file reports this
+// Seen takes the facts of the file of a unit, or of a file that one reads, from its syntax tree, so that it
+// is not parsed again. The file must have no errors. It implements syntax.Parses.Seen.
+func (l *Linter) Seen(path string, text []byte, tree *hcl.File) {
+	if f := (File{Path: path, Text: text, Unit: true}); !l.On.None() {
+		l.factsOf(f, func() *facts { return readTree(f, tree) })
 	}
+}
+
+func (l *Linter) factsOf(f File, read func() *facts) *facts {
+	k := key(f)
+	return l.files.Local(k, func() (*facts, bool) {
+		if before := l.earlier.Load(); before != nil {
+			if x, ok := before.files.Get(k); ok {
+				return x, true
+			}
+		}
+		return read(), true
+	})
+}
+
+// key identifies the facts of a file.
+func key(f File) [sha256.Size]byte {
+	return sha256.Sum256(append(fmt.Appendf(nil, "%s\x00%t%t\x00", f.Path, f.Generated, f.Unit), f.Text...))
+}
+
+func newFacts(f File) *facts {
+	return &facts{path: f.Path, text: f.Text, uses: map[string]bool{}, funcs: map[string]bool{}, outputs: map[string]bool{}}
+}
+
+func read(f File) *facts {
 	if strings.HasSuffix(f.Path, ".json") {
+		x := newFacts(f)
 		x.json = true
 		if parsed, _ := hcljson.Parse(f.Text, f.Path); parsed != nil {
 			for _, t := range config.References(parsed.Body) {
@@ -83,8 +106,14 @@ func read(f File) *facts {
 	}
 	parsed, diags := hclnative.ParseConfig(f.Text, f.Path)
 	if diags.HasErrors() {
-		return x
+		return newFacts(f)
 	}
+	return readTree(f, parsed)
+}
+
+// readTree returns the facts of a file in native syntax.
+func readTree(f File, parsed *hcl.File) *facts {
+	x := newFacts(f)
 	x.body, _ = parsed.Body.(*hclsyntax.Body)
 	if x.body == nil {
 		return x
@@ -257,12 +286,11 @@ func (x *facts) report(code string, in scope, path string, at source.Range, text
 
 // expression checks one attribute and records its references.
 func (x *facts) expression(a *hclsyntax.Attribute, in scope) {
-	for _, t := range a.Expr.Variables() {
-		if in.own != "" && len(t) > 1 && t.RootName()+"."+step(t, 1) == in.own {
-			continue
+	eachReference(a.Expr, func(t hcl.Traversal) {
+		if in.own == "" || len(t) < 2 || t.RootName()+"."+step(t, 1) != in.own {
+			x.use(t)
 		}
-		x.use(t)
-	}
+	})
 	path := strings.Join(append(slices.Clone(in.nested), a.Name), ".")
 	if in.typ == "locals" && len(in.nested) == 0 {
 		path = ""

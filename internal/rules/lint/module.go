@@ -28,8 +28,8 @@ type Linter struct {
 	files   parallel.Cache[[32]byte, *facts]
 	earlier atomic.Pointer[Linter] // nil means none
 	loads   config.Loads
-	local   parallel.Cache[string, []*finding.Finding] // by directory of a module that a local source names
-	modules parallel.Cache[any, checkedModule]         // by UnitConfig.Shared
+	local   parallel.Cache[string, localModule] // by directory of a module that a local source names
+	modules parallel.Cache[any, checkedModule]  // by UnitConfig.Shared
 }
 
 // Next returns a linter for the same files after some of them have changed. It takes the facts of the other
@@ -72,22 +72,47 @@ func (l *Linter) load(dir string) (m *Module, ok bool) {
 
 // Module returns the findings in a module and in the modules that it calls by a local path.
 func (l *Linter) Module(m *Module) []*finding.Finding {
+	first := l.one(m)
+	out, seen := first.found, map[string]bool{m.Dir: true}
+	for queue := first.calls; len(queue) > 0; queue = queue[1:] {
+		dir := queue[0]
+		if seen[dir] { // also if a module calls itself
+			continue
+		}
+		seen[dir] = true
+		called := l.local.Local(dir, func() (localModule, bool) {
+			child, ok := l.load(dir)
+			if !ok || len(child.Files) == 0 {
+				return localModule{}, true // loading the whole configuration reports this
+			}
+			return l.one(child), true
+		})
+		out = append(out, called.found...)
+		queue = append(queue, called.calls...)
+	}
+	return out
+}
+
+// A localModule contains the findings in a module, and the directories of the modules that it calls by
+// a local path.
+type localModule struct {
+	found []*finding.Finding
+	calls []string
+}
+
+// one checks a module without those that it calls.
+func (l *Linter) one(m *Module) localModule {
 	c := &checker{l: l, m: m}
 	for _, f := range m.Files {
 		c.files = append(c.files, l.facts(f))
 	}
-	out := c.check()
+	out := localModule{found: slices.Clip(c.check())}
 	for _, name := range slices.Sorted(maps.Keys(m.Config.Calls)) {
 		if dir := c.localDir(m.Config.Calls[name]); dir != "" {
-			out = append(out, l.local.Local(dir, func() ([]*finding.Finding, bool) {
-				child, ok := l.load(dir)
-				if !ok || len(child.Files) == 0 {
-					return nil, true // loading the whole configuration reports this
-				}
-				return l.Module(child), true
-			})...)
+			out.calls = append(out.calls, dir)
 		}
 	}
+	out.calls = slices.Clip(out.calls)
 	return out
 }
 

@@ -241,6 +241,34 @@ func (f *FS) configBelow(dir string) bool {
 	return false
 }
 
+// HasValues reports whether the module's directory contains variable files that are loaded automatically.
+// It does not read the unit's directory again: ReadDir takes no files that New has not seen there.
+func (f *FS) HasValues() bool {
+	removed := map[string]bool{}
+	for file, b := range f.Generated {
+		if filepath.ToSlash(filepath.Dir(file)) != "." || !IsValues(filepath.Base(file)) {
+			continue
+		}
+		if b != nil {
+			return true
+		}
+		removed[filepath.Base(file)] = true
+	}
+	for name := range f.Own {
+		if IsValues(name) && !removed[name] {
+			return true
+		}
+	}
+	rel := filepath.ToSlash(filepath.Clean(f.Sub))
+	if rel == ".." || strings.HasPrefix(rel, "../") {
+		return false
+	}
+	entries, _ := f.Disk.ReadDir(filepath.Join(f.Package, rel)) // the loader reports errors
+	return slices.ContainsFunc(entries, func(en fs.DirEntry) bool {
+		return IsValues(en.Name()) && !removed[en.Name()] && (len(f.Copy.Exclude) == 0 || f.takes(path.Join(rel, en.Name())))
+	})
+}
+
 // IsValues reports whether variable files with this name are loaded automatically.
 func IsValues(name string) bool {
 	return name == "terraform.tfvars" || name == "terraform.tfvars.json" || strings.HasSuffix(name, ".auto.tfvars") || strings.HasSuffix(name, ".auto.tfvars.json")

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,6 +103,59 @@ func TestLocate(t *testing.T) {
 		}
 		if got := f.Locate(name); got != want {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// HasValues finds variable files of the unit, of the module's directory and of generate blocks, and none
+// that generate blocks hide or that are elsewhere.
+func TestHasValues(t *testing.T) {
+	const values = `
+-- pkg/mod/main.tf --
+-- pkg/mod/a.auto.tfvars --
+-- pkg/mod/sub/terraform.tfvars --
+-- pkg/terraform.tfvars --
+-- pkg/plain/main.tf --
+-- unit/main.tf --
+-- unit/terraform.tfvars.json --
+{}
+-- bare/main.tf --
+`
+	none := map[string][]byte{}
+	for _, c := range []struct {
+		sub, unit string
+		exclude   []string
+		generated map[string][]byte
+		want      bool
+	}{
+		{"mod", "bare", nil, none, true},
+		{"plain", "bare", nil, none, false},
+		{"plain", "", nil, none, false},
+		{"", "bare", nil, none, true},
+		{"plain", "unit", nil, none, true},
+		{"mod", "bare", []string{"mod/*.tfvars"}, none, false},
+		{"mod", "bare", nil, map[string][]byte{"a.auto.tfvars": nil}, false},
+		{"plain", "unit", nil, map[string][]byte{"./terraform.tfvars.json": nil}, false},
+		{"plain", "bare", nil, map[string][]byte{"x.auto.tfvars": []byte("x = 1")}, true},
+		{"plain", "bare", nil, map[string][]byte{"sub/terraform.tfvars": []byte("x = 1")}, false},
+		{"..", "bare", nil, none, false},
+	} {
+		root := testkit.Files(t, values)
+		unit := ""
+		if c.unit != "" {
+			unit = filepath.Join(root, c.unit)
+		}
+		f, err := overlay.New(nil, filepath.Join(root, "pkg"), c.sub, unit, filepath.Join(root, "work"), "", copytree.Rules{Exclude: c.exclude})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range c.generated {
+			f.Generated[name] = text
+		}
+		entries, _ := f.ReadDir(".")
+		listed := slices.ContainsFunc(entries, func(en fs.DirEntry) bool { return overlay.IsValues(en.Name()) })
+		if got := f.HasValues(); got != c.want || got != listed {
+			t.Errorf("%+v: got %t, listed %t", c, got, listed)
 		}
 	}
 }
