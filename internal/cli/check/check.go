@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -142,6 +144,9 @@ const (
 	maxGarbage = 128 << 20
 )
 
+// maxRounds is the number of times that -fix looks for findings that its own fixes cause.
+const maxRounds = 20
+
 func run(ctx context.Context, c *command.Call, o *options) int {
 	var known format.Baseline
 	if o.baseline != "" {
@@ -160,16 +165,30 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	r.Without(known)
 	if o.fix {
 		mended := 0
-		for _, mend := range []func(context.Context, *command.Call, *options, *format.Report) (int, diag.List){rewrite, fix} {
-			n, more := mend(ctx, c, o, r)
-			ds = append(ds, more...)
+		mend := func(by func(context.Context, *command.Call, *options, *format.Report) (int, diag.List)) (int, diag.List) {
+			n, more := by(ctx, c, o, r)
+			ds = append(ds, more...).Once()
 			if mended += n; n == 0 {
-				continue
+				return 0, nil
 			}
-			if r, more = look(ctx, c, o); more.HasErrors() {
+			if r, more = look(ctx, c, o); !more.HasErrors() {
+				r.Without(known)
+			}
+			return n, more.Errors()
+		}
+		if _, more := mend(rewrite); more.HasErrors() {
+			return c.Fail(more)
+		}
+		// A fix can cause another finding, such as an unused local value that the removed one referred
+		// to. So the command repeats until nothing is left, as the next call would.
+		for range maxRounds {
+			n, more := mend(fix)
+			if more.HasErrors() {
 				return c.Fail(more)
 			}
-			r.Without(known)
+			if n == 0 {
+				break
+			}
 		}
 		if mended > 0 && !o.json {
 			c.Report.Say(fmt.Sprintf("Mended %s.\n", view.Numbered(mended, "finding")))
@@ -221,8 +240,12 @@ func look(ctx context.Context, c *command.Call, o *options) (*format.Report, dia
 	default:
 		all, ds = lintDirectory(ctx, c, o, set)
 	}
+	linked := map[string]bool{}
 	for _, f := range all {
 		f.Message = c.Report.Redactor.Text(f.Message)
+		if len(f.Fix) > 0 && isLink(c, f.Fix[0].At.Filename, linked) {
+			f.Fix = nil
+		}
 	}
 	var rules []format.Rule
 	for _, r := range lint.Rules() {
@@ -236,6 +259,18 @@ func look(ctx context.Context, c *command.Call, o *options) (*format.Report, dia
 		}
 	}
 	return format.New(all, rules), ds
+}
+
+// isLink reports whether a file is a symbolic link. Another module has the file too, and may need what
+// is of no use here, so that such a file is not mended. known contains earlier results.
+func isLink(c *command.Call, path string, known map[string]bool) bool {
+	is, ok := known[path]
+	if !ok {
+		info, err := os.Lstat(c.Path(path))
+		is = err == nil && info.Mode()&fs.ModeSymlink != 0
+		known[path] = is
+	}
+	return is
 }
 
 // overUnits reports whether units are checked, and not the configuration of one directory.
