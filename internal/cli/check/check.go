@@ -199,7 +199,8 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	} else {
 		c.Report.Tell(ds)
 	}
-	v := &result{Report: r, c: c, set: sources(c, r)}
+	v := &result{Report: r, c: c}
+	v.set, v.hidden = sources(c, r)
 	v.relate()
 	if o.json {
 		if err := format.JSON(c.Stdout, r); err != nil {
@@ -354,31 +355,35 @@ func load(ctx context.Context, c *command.Call) (*workdir.Loaded, diag.List) {
 // result is a report with the texts of its files.
 type result struct {
 	*format.Report
-	c   *command.Call
-	set *source.Set // by the names that relate gives the files
+	c           *command.Call
+	set, hidden *source.Set // by the names that relate gives the files; see sources
 }
 
-// sources returns the files of the findings, by the names that are shown.
-func sources(c *command.Call, r *format.Report) *source.Set {
-	set := &source.Set{}
+// sources returns the files of the findings, by the names that are shown. hidden has the same files,
+// and shows the text of none.
+func sources(c *command.Call, r *format.Report) (set, hidden *source.Set) {
+	set, hidden = &source.Set{}, &source.Set{}
 	for _, f := range r.Findings {
 		for _, at := range []source.Range{f.SetAt, f.Defined, f.RuleAt} {
 			name := shown(c, at.Filename)
 			if at.Filename == "" || set.File(name) != nil {
 				continue
 			}
-			if set.Adopt(name, c.Report.Set, at.Filename); set.File(name) != nil {
-				continue
-			}
-			if strings.Contains(filepath.Base(name), ".tfvars") {
-				continue // its lines may be secret
-			}
-			if text, err := readfile.Whole(c.Path(at.Filename)); err == nil {
+			if set.Adopt(name, c.Report.Set, at.Filename); set.File(name) == nil {
+				text, err := readfile.Whole(c.Path(at.Filename))
+				if err != nil {
+					continue
+				}
 				set.Add(&source.File{Path: name, Bytes: text})
+				if strings.Contains(filepath.Base(name), ".tfvars") {
+					set.Conceal(name) // its lines may be secret
+				}
 			}
+			hidden.Add(&source.File{Path: name, Bytes: []byte{}})
+			hidden.Conceal(name)
 		}
 	}
-	return set
+	return set, hidden
 }
 
 // shown returns the name of a file as it is shown: relative to the working directory.

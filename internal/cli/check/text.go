@@ -164,7 +164,7 @@ func (b block) text(p, hidden *diag.Printer) string {
 // print writes the findings for people.
 func (v *result) print() {
 	out := v.c.Report
-	p, hidden := out.Printer(v.set), out.Printer(nil)
+	p, hidden := out.Printer(v.set), out.Printer(v.hidden)
 	all := v.blocks()
 	for _, b := range all {
 		out.Copy(b.text(p, hidden))
@@ -218,7 +218,7 @@ func (v *result) document() *markdown.Document {
 	if n := v.Count(finding.Error); n > 0 {
 		d.Title = "Check failed with " + view.Numbered(n, "error") + " in"
 	}
-	p, hidden := v.c.Report.Plain(v.set), v.c.Report.Plain(nil)
+	p, hidden := v.c.Report.Plain(v.set), v.c.Report.Plain(v.hidden)
 	for _, b := range v.blocks() {
 		first, rest, _ := strings.Cut(strings.TrimSpace(b.text(p, hidden)), "\n")
 		d.Messages = append(d.Messages, markdown.Message{Error: b[0].Level == finding.Error && b[0].Verdict == finding.Fail, Title: first, Text: rest})

@@ -257,9 +257,9 @@ func (p *printer) table(t Table) {
 		for _, c := range row {
 			cell := c.Text
 			if c.Code {
-				cell = code(cut(c.Text, 200))
+				cell = cellCode(cut(c.Text, 200))
 			}
-			text += " " + strings.ReplaceAll(cell, "|", "\\|") + " |"
+			text += " " + cell + " |"
 		}
 		if text += "\n"; left > 0 || !p.fits(text) {
 			left++
@@ -421,6 +421,7 @@ func (h *heredoc) line(b *strings.Builder, line string) bool {
 
 // fenced returns a text as a block of code, with a fence that does not occur in it.
 func fenced(text, language string) string {
+	text = wrap.Visible(text)
 	fence := strings.Repeat("`", max(3, longest(text, '`')+1))
 	return fence + language + "\n" + strings.TrimRight(text, "\n") + "\n" + fence + "\n"
 }
@@ -436,6 +437,23 @@ func code(text string) string {
 		pad = " "
 	}
 	return fence + pad + text + pad + fence
+}
+
+// cellCode returns a text as code in a cell of a table, in which a backslash before a bar keeps the bar
+// from ending the cell. A text with a backslash of its own there is written as HTML.
+func cellCode(text string) string {
+	if text = wrap.OneLine(text); !strings.Contains(text, `\|`) {
+		return strings.ReplaceAll(code(text), "|", `\|`)
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if r < 0x80 && !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == ' ') {
+			fmt.Fprintf(&b, "&#%d;", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return "<code>" + b.String() + "</code>"
 }
 
 // longest returns the length of the longest run of a byte in a text.
