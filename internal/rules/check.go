@@ -371,7 +371,8 @@ func (b *batch) fail(sc *scope, m *diag.Message) {
 	if m.At != nil {
 		f.at = *m.At
 	}
-	if m.Code == diag.CodeLangUnsupportedAttribute || m.Code == diag.CodeLangIndex || strings.Contains(m.Detail, "null") {
+	switch m.Code { // errors of values that do not exist or are null
+	case diag.CodeLangUnsupportedAttribute, diag.CodeLangIndex, diag.CodeLangTemplateValue, diag.CodeLangFunction:
 		f.hint = " Use try() or can() for values that may not exist."
 	}
 	if b.failures == nil {
