@@ -213,7 +213,7 @@ func (v *result) document() *markdown.Document {
 	dir := filepath.Base(v.c.Dir)
 	d := &markdown.Document{
 		Mark: "terrace: check of " + dir, Title: "Check passed in", Subjects: []string{dir}, Lines: []string{v.summary()},
-		More: "The output of the command contains everything.",
+		More: "The output of `check -json` contains everything.",
 	}
 	if n := v.Count(finding.Error); n > 0 {
 		d.Title = "Check failed with " + view.Numbered(n, "error") + " in"

@@ -209,12 +209,18 @@ func in(units []string) string {
 	return " in " + strings.Join(names, ", ")
 }
 
+// mostCauses is the number of causes that are listed. The others change fewer values.
+const mostCauses = 30
+
 func (p *printer) causes(all []Cause) {
 	if len(all) == 0 {
 		return
 	}
 	p.line("\n### Causes\n\n")
-	left := 0
+	left, more := 0, ""
+	if n := len(all) - mostCauses; n > 0 {
+		all, more = all[:mostCauses], fmt.Sprintf("- and %d more\n", n)
+	}
 	for _, c := range all {
 		text := "- " + code(cut(c.What, 200))
 		if c.Count > 1 {
@@ -234,6 +240,9 @@ func (p *printer) causes(all []Cause) {
 			continue
 		}
 		p.b.WriteString(text)
+	}
+	if left == 0 {
+		p.line(more)
 	}
 	p.leave(left, "cause")
 }

@@ -109,6 +109,9 @@ func TestLimit(t *testing.T) {
 	if strings.Contains(whole, "Not shown") {
 		t.Error("a document without a limit is cut")
 	}
+	if !strings.Contains(whole, "- `unit-029` of 2 objects: `a.hcl:1`\n- and 370 more\n") {
+		t.Error("the causes are not shortened")
+	}
 	for limit := MinLimit; limit < len(whole); limit = limit*5/4 + 1 {
 		out := written(t, d, limit)
 		if len(out) > limit {

@@ -23,6 +23,9 @@ import (
 // Markdown returns the document of a page.
 func Markdown(p *planhtml.Page, mode plan.Mode) *markdown.Document {
 	d := &markdown.Document{Mark: "terrace: plan of " + p.Dir, Subjects: []string{p.Dir}, More: "The output of the command contains everything."}
+	if p.Estate {
+		d.More = "`--all-changes` prints everything, and `--html` writes a page with everything."
+	}
 	var total plan.Counts
 	drifted, changed, failed, deferred := 0, 0, 0, 0
 	var units []planhtml.Box
