@@ -66,6 +66,8 @@ func Markdown(p *planhtml.Page, mode plan.Mode) *markdown.Document {
 		d.Title = fmt.Sprintf("%s failed in %s", what, view.Numbered(failed, "unit"))
 	case changed == 0:
 		d.Title = what + ": no changes"
+	case mode&plan.RefreshOnly != 0 && drifted == 0:
+		d.Title = what + ": only outputs changed"
 	case mode&plan.RefreshOnly != 0:
 		d.Title = what + ": " + view.Numbered(drifted, "change") + " outside of the configuration"
 	default:
