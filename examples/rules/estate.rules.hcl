@@ -3,7 +3,7 @@
 locals {
   # The prefix of a VPC has at least 16 bits: two overlap only if their first 16 bits are equal. A VPC
   # whose network comes from a pool has no cidr_block.
-  networks = { for v in resources("aws_vpc") : join(".", slice(split(".", v.attrs.cidr_block), 0, 2)) => v... if v.attrs.cidr_block != null }
+  networks = { for v in resources("aws_vpc") : join(".", slice(split(".", v.attrs.cidr_block), 0, 2)) => v... if try(v.attrs.cidr_block, null) != null }
   buckets  = { for b in resources("aws_s3_bucket") : b.attrs.bucket => "${b.unit} ${b.address}"... if b.attrs.bucket != null }
 }
 
