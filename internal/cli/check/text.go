@@ -161,6 +161,17 @@ func (b block) text(p, hidden *diag.Printer) string {
 	return text
 }
 
+// where returns the place of a finding, or the number of findings, in parentheses.
+func (b block) where() string {
+	if len(b) > 1 {
+		return fmt.Sprintf(" (%d findings)", len(b))
+	}
+	if at := b[0].At(); at.Filename != "" {
+		return fmt.Sprintf(" (%s:%d)", at.Filename, at.Start.Line)
+	}
+	return ""
+}
+
 // print writes the findings for people.
 func (v *result) print() {
 	out := v.c.Report
@@ -221,6 +232,7 @@ func (v *result) document() *markdown.Document {
 	p, hidden := v.c.Report.Plain(v.set), v.c.Report.Plain(v.hidden)
 	for _, b := range v.blocks() {
 		first, rest, _ := strings.Cut(strings.TrimSpace(b.text(p, hidden)), "\n")
+		first += b.where() // the texts of the first messages only are shown
 		d.Messages = append(d.Messages, markdown.Message{Error: b[0].Level == finding.Error && b[0].Verdict == finding.Fail, Title: first, Text: rest})
 	}
 	return d
