@@ -99,7 +99,11 @@ func reason(err error, named []string) (text string, ok bool) {
 		if e.Field != "" {
 			where = fmt.Sprintf(" of %q", e.Field)
 		}
-		return fmt.Sprintf("the JSON value%s is a %s, which cannot be there", where, e.Value), true
+		article := "a"
+		if strings.HasPrefix(e.Value, "a") || strings.HasPrefix(e.Value, "o") { // array, object
+			article = "an"
+		}
+		return fmt.Sprintf("the JSON value%s is %s %s, which cannot be there", where, article, e.Value), true
 	}
 	if _, own := err.(syscall.Errno); own { //nolint:errorlint // causes has unwrapped them
 		return "", false // the system's text is plain

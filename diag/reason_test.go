@@ -53,6 +53,7 @@ func TestReason(t *testing.T) {
 		{&net.DNSError{Err: "no such host", Name: "a.example", IsNotFound: true}, "no host has the name a.example"},
 		{num, `"many" is not a valid whole number`},
 		{json.Unmarshal([]byte(`{"Serial": 1`), &n), "the JSON text ends too early"},
+		{json.Unmarshal([]byte(`[]`), &n), "the JSON value is an array, which cannot be there"},
 		{json.Unmarshal([]byte(`{"Serial": "a"}`), &n), `the JSON value of "Serial" is a string, which cannot be there`},
 		{errors.New("plain words"), "plain words"},
 	} {

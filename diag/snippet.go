@@ -46,6 +46,7 @@ func (p *parsed) snippet(set *source.Set, at, context *source.Range, object bool
 	if f.Layer.Secret() || set.Concealed(at.Filename) {
 		return &snippet{hidden: true}
 	}
+	at = withOffsets(f, at)
 	firstLine, lastLine := at.Start.Line, max(at.Start.Line, at.End.Line)
 	if context != nil && context.Filename == at.Filename {
 		firstLine, lastLine = min(firstLine, context.Start.Line), max(lastLine, context.End.Line)
@@ -95,6 +96,19 @@ func (s *snippet) hideCredentials() {
 	s.start = min(len(source.HideCredentials(code[:s.start])), len(shown))
 	s.end = max(s.start, len(shown)-after)
 	s.lines = strings.Split(shown, "\n")
+}
+
+// withOffsets returns a range with offsets. A range that is made from a line and a column, such as
+// that of an explanation, has none.
+func withOffsets(f *source.File, at *source.Range) *source.Range {
+	begin := f.LineStart(at.Start.Line)
+	if at.Start.Byte > begin || at.Start.Byte == begin && at.Start.Column <= 1 {
+		return at
+	}
+	out := *at
+	out.Start.Byte = begin + min(max(at.Start.Column-1, 0), len(f.Line(at.Start.Line)))
+	out.End.Byte = max(out.Start.Byte, f.LineStart(at.End.Line)+min(max(at.End.Column-1, 0), len(f.Line(at.End.Line))))
+	return &out
 }
 
 // column returns the offset of a byte of the file in line n, limited to the line.

@@ -300,11 +300,29 @@ func TestClean(t *testing.T) {
 		"\x1b[2J":                        `\x1b[2J`,
 		"a\r\nb\rc":                      "a\nb" + `\x0dc`,
 		"\u009b31m":                      `\x9b31m`,
+		"a\u202eb\u200fc":                `a\u202eb` + "\u200fc",
 		"broken \xff\xfe utf-8 \x7f end": "broken \xff\xfe utf-8 " + `\x7f` + " end",
 	} {
 		if got := clean(in); got != want {
 			t.Errorf("clean(%q) = %q, want %q", in, got, want)
 		}
+	}
+}
+
+// A range that is made from a line and a column has no offsets. It names the block around its line.
+func TestRangeWithoutOffsets(t *testing.T) {
+	set := new(source.Set)
+	set.Add(&source.File{Path: "a.tf", Bytes: []byte("variable \"a\" {}\n\nlocals {\n  b = 1\n}\n")})
+	at := source.Range{Filename: "a.tf", Start: hcl.Pos{Line: 4, Column: 7}, End: hcl.Pos{Line: 4, Column: 8}}
+	var b bytes.Buffer
+	if err := (&Printer{Set: set}).Print(&b, List{&Message{Summary: "S", At: &at}}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "on a.tf line 4, in locals:\n   4:   b = 1\n") {
+		t.Error(b.String())
+	}
+	if o := (&JSON{Set: set}).Objects(List{&Message{Summary: "S", At: &at}})[0].Snippet; o.HighlightStartOffset != 6 || o.HighlightEndOffset != 7 {
+		t.Errorf("highlight %d to %d", o.HighlightStartOffset, o.HighlightEndOffset)
 	}
 }
 

@@ -3,12 +3,15 @@ package diag
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/terrace-iac/terrace/internal/base/wrap"
 )
 
 // clean makes text safe for a terminal: it removes escape sequences for colors, and replaces
-// other control characters except line breaks and tabs by \xNN.
+// other control characters except line breaks and tabs by \xNN, and characters that change the
+// direction of text by \uNNNN.
 func clean(s string) string {
-	if strings.IndexFunc(s, isControl) < 0 {
+	if strings.IndexFunc(s, func(r rune) bool { return isControl(r) || wrap.Reorders(r) }) < 0 {
 		return s
 	}
 	var b strings.Builder
@@ -25,6 +28,8 @@ func clean(s string) string {
 			b.WriteString(`\x`)
 			b.WriteByte(digits[r>>4&0xf])
 			b.WriteByte(digits[r&0xf])
+		case wrap.Reorders(r):
+			b.WriteString(wrap.Visible(string(r)))
 		default:
 			b.WriteString(s[i : i+size])
 		}

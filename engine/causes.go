@@ -42,7 +42,7 @@ func (e *Engine) AddCauses(ctx context.Context, p *plan.Plan, o ExplainOptions) 
 		case plan.ReplaceByTriggers:
 			cause(changedPart{path: plan.TriggersPath()})
 		}
-		for _, part := range changedParts(c.Before, c.After) {
+		for _, part := range changedParts(c.Before, c.After, wholly(c.BeforeSensitive, c.AfterSensitive)) {
 			cause(part)
 		}
 	}
@@ -56,8 +56,8 @@ func (e *Engine) AddOrigins(ctx context.Context, p *plan.Plan, o ExplainOptions)
 		return
 	}
 	ends := x.Ends(t)
-	origins := func(name string, before, after cty.Value, forced func(cty.Path) bool) (out []plan.Cause) {
-		for _, part := range allParts(before, after) {
+	origins := func(name string, before, after cty.Value, whole func(cty.Path) bool, forced func(cty.Path) bool) (out []plan.Cause) {
+		for _, part := range allParts(before, after, whole) {
 			end, more := ends.Of(name + value.PathString(part.path))
 			if more.HasErrors() || ctx.Err() != nil {
 				continue
@@ -71,7 +71,7 @@ func (e *Engine) AddOrigins(ctx context.Context, p *plan.Plan, o ExplainOptions)
 	}
 	for _, c := range p.Changes {
 		if c.Deposed == "" && c.After != cty.NilVal && !c.After.IsNull() {
-			c.Origins = origins(c.Addr.String(), c.Before, c.After, func(path cty.Path) bool { return forces(c, path) })
+			c.Origins = origins(c.Addr.String(), c.Before, c.After, wholly(c.BeforeSensitive, c.AfterSensitive), func(path cty.Path) bool { return forces(c, path) })
 		}
 	}
 	p.DataRead = nil
@@ -85,16 +85,34 @@ func (e *Engine) AddOrigins(ctx context.Context, p *plan.Plan, o ExplainOptions)
 				continue
 			}
 			if v := x.Known(a); v != cty.NilVal && !v.IsNull() { // the plan does not change its values
-				v, _ = v.UnmarkDeep()
-				all := origins(a.String(), v, v, func(cty.Path) bool { return false })
+				v, marks := v.UnmarkDeepWithPaths()
+				var secret []cty.Path
+				for _, m := range marks {
+					secret = append(secret, m.Path)
+				}
+				all := origins(a.String(), v, v, wholly(secret), func(cty.Path) bool { return false })
 				p.DataRead = append(p.DataRead, plan.DataRead{Addr: a, Origins: all})
 			}
 		}
 	}
 	for _, o := range p.Outputs {
 		if o.After != cty.NilVal && !o.After.IsNull() {
-			o.Origins = origins("output."+o.Name, o.Before, o.After, func(cty.Path) bool { return false })
+			secret := o.BeforeSensitive || o.AfterSensitive
+			o.Origins = origins("output."+o.Name, o.Before, o.After, func(cty.Path) bool { return secret }, func(cty.Path) bool { return false })
 		}
+	}
+}
+
+// wholly returns a function that reports whether the value at a path is sensitive as a whole. The keys and
+// names in such a value are secret too, so that its parts are not listed.
+func wholly(secret ...[]cty.Path) func(cty.Path) bool {
+	return func(path cty.Path) bool {
+		for _, all := range secret {
+			if slices.ContainsFunc(all, path.Equals) {
+				return true
+			}
+		}
+		return false
 	}
 }
 
@@ -130,8 +148,8 @@ type changedPart struct {
 
 // changedParts returns the parts of an object that differ, sorted by path. Values of the same shape
 // are compared by their parts. An object's attributes, and those of its nested blocks, are
-// separate parts also if there was no object before.
-func changedParts(before, after cty.Value) (out []changedPart) {
+// separate parts also if there was no object before. A value for which whole is true is one part.
+func changedParts(before, after cty.Value, whole func(cty.Path) bool) (out []changedPart) {
 	var compare func(path cty.Path, b, a cty.Value, blocks bool)
 	compare = func(path cty.Path, b, a cty.Value, blocks bool) {
 		ty := a.Type()
@@ -144,6 +162,8 @@ func changedParts(before, after cty.Value) (out []changedPart) {
 		}
 		known := b != cty.NilVal && b.IsKnown() && !b.IsNull()
 		switch {
+		case whole(path):
+			out = append(out, changedPart{path: path, known: true})
 		case ty.IsObjectType() && (known && b.Type().IsObjectType() || !known && blocks):
 			for it := a.ElementIterator(); it.Next(); {
 				k, v := it.Element()
@@ -188,12 +208,12 @@ type valuePart struct {
 }
 
 // allParts returns the values of an object, sorted by path: those in attributes, maps, lists and nested
-// blocks. A set is one value.
-func allParts(before, after cty.Value) (out []valuePart) {
+// blocks. A set is one value, and so is a value for which whole is true.
+func allParts(before, after cty.Value, whole func(cty.Path) bool) (out []valuePart) {
 	var walk func(path cty.Path, b, a cty.Value)
 	walk = func(path cty.Path, b, a cty.Value) {
 		ty := a.Type()
-		if a.IsKnown() && !a.IsNull() && (ty.IsObjectType() || ty.IsMapType() || ty.IsListType() || ty.IsTupleType()) && a.LengthInt() > 0 {
+		if a.IsKnown() && !a.IsNull() && !whole(path) && (ty.IsObjectType() || ty.IsMapType() || ty.IsListType() || ty.IsTupleType()) && a.LengthInt() > 0 {
 			for it := a.ElementIterator(); it.Next(); {
 				k, v := it.Element()
 				old, step := cty.NilVal, cty.PathStep(cty.IndexStep{Key: k})

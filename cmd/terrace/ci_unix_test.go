@@ -195,7 +195,12 @@ func (f *forge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GET /actions/artifacts":
 		out := []map[string]any{}
 		if name := r.URL.Query().Get("name"); f.artifacts[name] != nil {
-			out = append(out, map[string]any{"id": 1, "expired": false, "archive_download_url": f.URL + "/repos/o/r/zip/" + name})
+			from := func(repository int) map[string]any {
+				return map[string]any{"repository_id": 5, "head_repository_id": repository, "head_sha": strings.TrimPrefix(name, "terrace-plan-")}
+			}
+			out = append(out,
+				map[string]any{"id": 1, "expired": false, "archive_download_url": f.URL + "/repos/o/r/zip/" + name, "workflow_run": from(5)},
+				map[string]any{"id": 2, "expired": false, "archive_download_url": f.URL + "/repos/o/r/zip/of-a-fork", "workflow_run": from(6)})
 		}
 		reply(map[string]any{"artifacts": out})
 	default:
@@ -517,7 +522,7 @@ func TestGitHubAction(t *testing.T) {
 		t.Errorf("without drift there are the issues %s", got)
 	}
 	j.write("output.tf", "output \"o\" { value = 1 }\n")
-	title := "Drift: 0 changes outside of the configuration in " + filepath.Base(j.work) + "\n"
+	title := "Drift: only outputs changed in " + filepath.Base(j.work) + "\n"
 	for range 2 {
 		if got := drift(); got != "open "+title {
 			t.Errorf("the issues are %s", got)
@@ -592,12 +597,15 @@ func TestGitLabTemplate(t *testing.T) {
 	j := newJob(t, ciEstate)
 	f := newForge(t)
 	in := map[string]string{"TERRACE_DIRECTORY": "live"}
+	for i := range 120 { // the note is not on the first page
+		f.comments = append(f.comments, &post{ID: i + 1, Number: i + 1, Body: "Looks good."})
+	}
 	for range 2 {
-		if err := j.gitlab(f, "terrace-plan", in); err != nil || len(f.comments) != 1 || !strings.Contains(f.comments[0].Body, "2 of 2 units with changes") {
+		if err := j.gitlab(f, "terrace-plan", in); err != nil || len(f.comments) != 121 || !strings.Contains(f.comments[120].Body, "2 of 2 units with changes") {
 			t.Fatalf("plan: %v %v\n%s", err, f.comments, j.log.String())
 		}
 	}
-	j.harmless("the note", f.comments[0].Body)
+	j.harmless("the note", f.comments[120].Body)
 	report, err := os.ReadFile(filepath.Join(j.work, "terrace-plan/report.json"))
 	if err != nil || strings.TrimSpace(string(report)) != `{"create":2,"update":0,"delete":0}` {
 		t.Errorf("the report is %s (%v)", report, err)

@@ -1,13 +1,15 @@
 # Rules about the whole estate, and about plans.
 
 locals {
-  # The prefix of a VPC has at least 16 bits: two overlap only if their first 16 bits are equal.
-  networks = { for v in resources("aws_vpc") : join(".", slice(split(".", v.attrs.cidr_block), 0, 2)) => v... }
+  # The prefix of a VPC has at least 16 bits: two overlap only if their first 16 bits are equal. A VPC
+  # whose network comes from a pool has no cidr_block.
+  networks = { for v in resources("aws_vpc") : join(".", slice(split(".", v.attrs.cidr_block), 0, 2)) => v... if try(v.attrs.cidr_block, null) != null }
   buckets  = { for b in resources("aws_s3_bucket") : b.attrs.bucket => "${b.unit} ${b.address}"... if b.attrs.bucket != null }
 }
 
 rule "no-network-overlap" {
   resource = "aws_vpc"
+  filter   = attrs.cidr_block != null
   locals {
     others = [
       for v in local.networks[join(".", slice(split(".", attrs.cidr_block), 0, 2))] : v

@@ -8,6 +8,9 @@ run "networks" {
     unit  = "dev/net"
     attrs = { cidr_block = "10.2.0.0/16" }
   }
+  resource "aws_vpc" "from_pool" {
+    attrs = { ipv4_ipam_pool_id = "ipam-pool-1" }
+  }
 }
 
 run "overlapping_networks" {

@@ -51,6 +51,12 @@ type Options struct {
 	// rules; nil means the directory in its name.
 	ReadFile func(path string) ([]byte, error)
 	Base     func(name string) string
+	// Target reads a policy file that a test names, by its path relative to the directory of the tests.
+	// nil means that tests can only name the files of the set.
+	Target func(path string) (Text, error)
+	// only is the subject of a test. nil means that all subjects are checked. The others are only in
+	// lists.
+	only *subject.Subject
 }
 
 // A Checker checks the rules of a set. Add may be called concurrently.
@@ -88,6 +94,7 @@ type failure struct {
 	rule   *Rule
 	at     source.Range
 	detail string
+	hint   string // a sentence with a space before it, or ""
 }
 
 // A Result is the result of a check.
@@ -248,14 +255,14 @@ func (c *Checker) Finish() Result {
 				about += fmt.Sprintf(" and %d more", n)
 			}
 		}
-		out.Diags = append(out.Diags, diag.Errorf(diag.CodeRulesCondition, &f.at, "Rule cannot be evaluated", "The rule %q cannot be evaluated%s: %s Use try() or can() for values that may not exist.", f.rule.Name, about, sentence(f.detail))...)
+		out.Diags = append(out.Diags, diag.Errorf(diag.CodeRulesCondition, &f.at, "Rule cannot be evaluated", "The rule %q cannot be evaluated%s: %s%s", f.rule.Name, about, sentence(f.detail), f.hint)...)
 	}
 	out.Diags = out.Diags.Sort()
 	return out
 }
 
 func sentence(s string) string {
-	if s = strings.TrimSpace(s); s != "" && !strings.HasSuffix(s, ".") {
+	if s = strings.TrimSpace(s); s != "" && !strings.HasSuffix(s, ".") && !strings.HasSuffix(s, "?") {
 		s += "."
 	}
 	return s
@@ -281,6 +288,9 @@ type batch struct {
 
 // check checks a rule for one subject.
 func (b *batch) check(r *Rule, s *subject.Subject) {
+	if only := b.c.o.only; only != nil && s != only {
+		return
+	}
 	if b.subject != s {
 		b.subject = s
 		for i, ref := range b.c.refs {
@@ -396,7 +406,7 @@ func (b *batch) evaluate(sc *scope, x *lang.Expr, what string) (result decision,
 		if sc.lacked(m) {
 			return unknown, false
 		}
-		b.fail(sc, m.At, m.Detail)
+		b.fail(sc, m)
 		return failed, false
 	}
 	if ds.HasErrors() {
@@ -405,7 +415,7 @@ func (b *batch) evaluate(sc *scope, x *lang.Expr, what string) (result decision,
 	switch v, _ = v.Unmark(); {
 	case v.IsNull():
 		at := x.Range()
-		b.fail(sc, &at, "The "+what+" is null. It must be true or false.")
+		b.fail(sc, &diag.Message{At: &at, Detail: "The " + what + " is null. It must be true or false."})
 		return failed, false
 	case !v.IsKnown():
 		return unknown, true
@@ -416,10 +426,14 @@ func (b *batch) evaluate(sc *scope, x *lang.Expr, what string) (result decision,
 }
 
 // fail records an expression with an error.
-func (b *batch) fail(sc *scope, at *source.Range, detail string) {
-	f := failure{rule: sc.rule, at: sc.rule.At, detail: detail}
-	if at != nil {
-		f.at = *at
+func (b *batch) fail(sc *scope, m *diag.Message) {
+	f := failure{rule: sc.rule, at: sc.rule.At, detail: m.Detail}
+	if m.At != nil {
+		f.at = *m.At
+	}
+	switch m.Code { // errors of values that do not exist or are null
+	case diag.CodeLangUnsupportedAttribute, diag.CodeLangIndex, diag.CodeLangTemplateValue, diag.CodeLangFunction:
+		f.hint = " Use try() or can() for values that may not exist."
 	}
 	if b.failures == nil {
 		b.failures = map[failure][]string{}
@@ -445,13 +459,16 @@ func (b *batch) message(sc *scope, cond *condition) string {
 	switch {
 	case ds.HasErrors():
 		if errs := ds.Errors(); len(errs) > 0 && !sc.lacked(errs[0]) {
-			b.fail(sc, errs[0].At, errs[0].Detail)
+			b.fail(sc, errs[0])
 		}
 		return fmt.Sprintf("The rule %q does not hold. Its message cannot be evaluated.", sc.rule.Name)
 	case value.ContainsSecret(v) || value.ContainsMark(v, value.Ephemeral):
 		return fmt.Sprintf("The rule %q does not hold. Its message contains a sensitive value and is not shown.", sc.rule.Name)
 	}
-	if v, _ = v.Unmark(); !v.IsKnown() || v.IsNull() {
+	if v, _ = v.Unmark(); v.IsNull() {
+		return fmt.Sprintf("The rule %q does not hold.", sc.rule.Name)
+	}
+	if !v.IsKnown() {
 		return fmt.Sprintf("The rule %q does not hold. Its message contains a value that is not known yet.", sc.rule.Name)
 	}
 	return strings.TrimSpace(v.AsString())

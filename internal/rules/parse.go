@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/internal/lang/funcs"
 	"github.com/terrace-iac/terrace/internal/lang/subject"
 	"github.com/terrace-iac/terrace/internal/rules/finding"
 	"github.com/terrace-iac/terrace/source"
@@ -93,12 +94,13 @@ func Parse(files []Text, set *source.Set) (*Set, diag.List) {
 			p.errorf(diag.CodeRulesFile, e.At, "Invalid exception", "The enforcement level of the policy %q is \"mandatory\", which allows no exceptions. Use \"mandatory_overridable\".", e.Rule)
 		}
 	}
-	return p.out, p.ds.Sort()
+	return p.out, p.ds.Sort().Once()
 }
 
 type parser struct {
 	out   *Set
 	names map[string]source.Range // of rules
+	known map[string]bool         // see functions
 	ds    diag.List
 }
 
@@ -143,6 +145,9 @@ func (p *parser) parseFile(t Text, set *source.Set) {
 	f := &file{name: t.Name, base: path.Base(filepath.ToSlash(t.Name)), inputs: map[string]cty.Value{}, locals: map[string]*lang.Expr{}, policy: strings.HasSuffix(t.Name, PolicySuffix)}
 	p.out.files = append(p.out.files, f)
 	content, from := p.content(body, fileSchema), len(p.out.Rules)
+	for _, b := range content.Blocks.OfType("input") { // the arguments of rules can refer to them
+		p.input(f, b)
+	}
 	for _, b := range content.Blocks {
 		switch b.Type {
 		case "rule":
@@ -164,8 +169,6 @@ func (p *parser) parseFile(t Text, set *source.Set) {
 			for _, in := range c.Blocks.OfType("plugins") {
 				p.unsupported(in.DefRange, "plugins", "Terrace runs no programs while it checks rules. Use the functions of the language.")
 			}
-		case "input":
-			p.input(f, b)
 		case "locals":
 			p.locals(f.locals, b)
 		}
@@ -213,11 +216,25 @@ func (p *parser) locals(into map[string]*lang.Expr, b *hcl.Block) {
 	}
 }
 
-// texts returns the value of an argument that is a string or a list of strings.
-func (p *parser) texts(a *hcl.Attribute) []string {
-	v, diags := a.Expr.Value(nil)
+// value returns the value of an argument that is needed before any rule is checked: it can refer to
+// inputs. It returns an unknown value after an error.
+func (p *parser) value(f *file, a *hcl.Attribute) cty.Value {
+	var ctx *hcl.EvalContext
+	if f != nil && len(a.Expr.Variables()) > 0 {
+		ctx = &hcl.EvalContext{Variables: map[string]cty.Value{"input": cty.ObjectVal(f.inputs)}}
+	}
+	v, diags := a.Expr.Value(ctx)
 	p.ds = append(p.ds, diag.FromHCL(diags)...)
 	if diags.HasErrors() {
+		return cty.DynamicVal
+	}
+	return v
+}
+
+// texts returns the value of an argument that is a string or a list of strings.
+func (p *parser) texts(f *file, a *hcl.Attribute) []string {
+	v := p.value(f, a)
+	if !v.IsKnown() {
 		return nil
 	}
 	if v.Type() == cty.String && !v.IsNull() {
@@ -237,8 +254,8 @@ func (p *parser) texts(a *hcl.Attribute) []string {
 	return out
 }
 
-func (p *parser) text(a *hcl.Attribute) string {
-	all := p.texts(a)
+func (p *parser) text(f *file, a *hcl.Attribute) string {
+	all := p.texts(f, a)
 	if len(all) > 1 {
 		p.invalid(a.Expr.Range(), "The argument %q must be one string.", a.Name)
 	}
@@ -268,13 +285,21 @@ func (p *parser) rule(f *file, b *hcl.Block) {
 			continue
 		}
 		r.Kind = k
-		for _, text := range p.texts(a) {
+		for _, text := range p.texts(f, a) {
+			if from, to, ok := strings.Cut(text, "->"); k == subject.Edge && ok {
+				text = strings.TrimSpace(from) + " -> " + strings.TrimSpace(to)
+			} else if k == subject.Edge && text != "*" {
+				p.invalid(a.Expr.Range(), "The edge %q has no \"->\". Write FROM -> TO with the names of two units, such as \"prod/* -> dev/*\".", text)
+			}
 			r.Patterns = append(r.Patterns, NewPattern(text))
 		}
 	}
 	if a := c.Attributes["level"]; a != nil {
-		text := p.text(a)
-		l, ok := finding.ParseLevel(text)
+		v := p.value(f, a)
+		l, ok := finding.Level(0), !v.IsKnown()
+		if value.IsText(v) {
+			l, ok = finding.ParseLevel(v.AsString())
+		}
 		if !ok {
 			p.invalid(a.Expr.Range(), "The level must be \"error\", \"warning\" or \"advice\".")
 		}
@@ -288,7 +313,15 @@ func (p *parser) policy(f *file, b *hcl.Block) {
 	c := p.content(b.Body, policyRuleSchema)
 	r := &Rule{Name: b.Labels[1], At: b.DefRange, Kind: subject.Kind(strings.TrimSuffix(b.Type, "_policy")), Patterns: []Pattern{NewPattern(b.Labels[0])}, Level: finding.Error, Final: true, file: f}
 	if a := c.Attributes["enforcement_level"]; a != nil {
-		switch text := p.text(a); text {
+		v := p.value(f, a)
+		text := "mandatory" // unknown after an error
+		if v.IsKnown() {
+			text = ""
+		}
+		if value.IsText(v) {
+			text = v.AsString()
+		}
+		switch text {
 		case "mandatory":
 		case "mandatory_overridable":
 			r.Final = false
@@ -307,7 +340,7 @@ func (p *parser) conditions(r *Rule, c *hcl.BodyContent, at source.Range) {
 		if r.Kind != subject.Resource && r.Kind != subject.Data {
 			p.invalid(a.NameRange, "Only rules about resources and data sources have the argument \"operations\".")
 		}
-		r.operations = p.texts(a)
+		r.operations = p.texts(r.file, a)
 		for _, o := range r.operations {
 			if !slices.Contains(operations, o) {
 				p.invalid(a.Expr.Range(), "There is no operation %q. The operations are %s.", o, strings.Join(operations, ", "))
@@ -333,6 +366,9 @@ func (p *parser) conditions(r *Rule, c *hcl.BodyContent, at source.Range) {
 		}
 	}
 	if len(r.conditions) == 0 {
+		if len(c.Blocks.OfType("enforce")) > 0 {
+			return // the missing condition is reported
+		}
 		p.invalid(at, "A rule needs an enforce block with a condition.")
 		return
 	}
@@ -344,7 +380,7 @@ func (p *parser) exception(b *hcl.Block) {
 	e := &Exception{Rule: b.Labels[0], At: b.DefRange}
 	text := func(name string) string {
 		if a := c.Attributes[name]; a != nil {
-			return p.text(a)
+			return p.text(nil, a)
 		}
 		return ""
 	}
@@ -379,12 +415,57 @@ func (p *parser) finish(r *Rule) {
 				}
 				if strings.HasPrefix(call.name, "plugin::") || strings.HasPrefix(call.name, "provider::") {
 					p.unsupported(call.at, "the function "+call.name, "Terrace runs no programs while it checks rules.")
+				} else if _, ok := p.functions()[call.name]; !ok {
+					p.unknown(call.at, "There is no function %q.%s", call.name, lang.Suggest(call.name, p.functions()))
 				}
+			}
+			for _, ref := range x.Refs() {
+				p.reference(r, ref)
 			}
 		})
 	}
 	r.lists = r.findLists()
 	r.wide = r.Kind == subject.Estate || len(r.lists) > 0
+}
+
+// functions returns the functions that rules can call.
+func (p *parser) functions() map[string]bool {
+	if p.known == nil {
+		p.known = map[string]bool{"semverconstraint": true, "core::semverconstraint": true, "core::getdatasource": true, "core::gethttprequest": true}
+		for name := range funcs.Table(funcs.Config{PureOnly: true}) {
+			p.known[name] = true
+		}
+		for name := range listFunctions {
+			p.known[name] = true
+		}
+	}
+	return p.known
+}
+
+// unknown reports a name that does not exist, once for each place.
+func (p *parser) unknown(at source.Range, detail string, args ...any) {
+	p.invalid(at, detail, args...)
+	p.ds = p.ds.Once()
+}
+
+// reference reports a reference to a name that no subject has. Otherwise, a rule without a subject would
+// not be noticed.
+func (p *parser) reference(r *Rule, ref lang.Ref) {
+	name := ""
+	if len(ref.Traversal) > 1 {
+		if a, ok := ref.Traversal[1].(hcl.TraverseAttr); ok {
+			name = a.Name
+		}
+	}
+	switch root := ref.Traversal.RootName(); root {
+	case "attrs", "config", "prior_attrs", "meta", "unit", "local":
+	case "input":
+		if _, ok := r.file.inputs[name]; !ok {
+			p.unknown(ref.At, "The file has no input %q.%s", name, lang.Suggest(name, r.file.inputs))
+		}
+	default:
+		p.unknown(ref.At, "The reference %q does not exist. Rules can refer to attrs, config, prior_attrs, meta, unit, local and input.", root)
+	}
 }
 
 // cycles reports local values that refer to themselves. It returns false if there are any.

@@ -100,8 +100,14 @@ func TestParseErrors(t *testing.T) {
 		"resource_policy \"x\" \"a\" {\n  enforce { condition = true }\n}\nexception \"a\" {\n  unit = \"b\"\n  reason = \"y\"\n}":      "allows no exceptions",
 		"resource_policy \"x\" \"a\" {\n  enforce { condition = plugin::p::f() }\n}":                                                    "plugin::p::f",
 		"input \"a\" {}": "has no default",
-		"input \"a\" {\n  type = number\n  default = \"x\"\n}":                                   "does not have its type",
-		"rule \"a\" {\n  resource = 1\n  enforce { condition = true }\n}\nlocals {\n  x = [}\n}": "",
+		"rule \"a\" {\n  edge = \"a b\"\n  enforce { condition = true }\n}":                               "has no \"->\"",
+		"rule \"a\" {\n  level = 3\n  enforce { condition = true }\n}":                                    "The level must be",
+		"rule \"a\" {\n  resource = \"none\"\n  enforce { condition = var.x }\n}":                         "The reference \"var\" does not exist",
+		"rule \"a\" {\n  resource = \"none\"\n  enforce { condition = nofunction() }\n}":                  "There is no function \"nofunction\"",
+		"rule \"a\" {\n  resource = \"none\"\n  enforce { condition = input.x }\n}":                       "The file has no input \"x\"",
+		"resource_policy \"x\" \"a\" {\n  enforcement_level = attrs.x\n  enforce { condition = true }\n}": "attrs",
+		"input \"a\" {\n  type = number\n  default = \"x\"\n}":                                            "does not have its type",
+		"rule \"a\" {\n  resource = 1\n  enforce { condition = true }\n}\nlocals {\n  x = [}\n}":          "",
 	} {
 		if _, got := parse(t, "a.rules.hcl", text); !strings.Contains(got, want) || got == "" {
 			t.Errorf("%s\ngives %q, not %q", text, got, want)
@@ -112,6 +118,19 @@ func TestParseErrors(t *testing.T) {
 	}
 	if _, got := parse(t, "a.policy.hcl", "policy {\n  plugins {\n  }\n}"); !strings.Contains(got, "plugins") {
 		t.Errorf("a policy file with plugins gives %q", got)
+	}
+}
+
+// Arguments that are needed before any rule is checked can refer to inputs, wherever they are in the file.
+// An edge is recognized with and without spaces.
+func TestArguments(t *testing.T) {
+	set, ds := parse(t, "a.policy.hcl", "resource_policy \"x\" \"a\" {\n  enforcement_level = input.level\n  operations = [input.op]\n  enforce { condition = core::length([for v in [1] : v]) == 1 }\n}\ninput \"level\" {\n  type = string\n  default = \"advisory\"\n}\ninput \"op\" { default = \"create\" }\n")
+	if ds != "" || len(set.Rules) != 1 || set.Rules[0].Level != finding.Warning || set.Rules[0].Final {
+		t.Errorf("%s: %+v", ds, set.Rules)
+	}
+	set, ds = parse(t, "a.rules.hcl", "rule \"a\" {\n  edge = \"prod/*->dev/*\"\n  level = input.level\n  enforce { condition = false }\n}\ninput \"level\" { default = \"advice\" }\n")
+	if ds != "" || set.Rules[0].Level != finding.Advice || !set.Rules[0].Patterns[0].Match("prod/a -> dev/b") {
+		t.Errorf("%s: %+v", ds, set.Rules)
 	}
 }
 

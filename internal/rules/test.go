@@ -3,6 +3,7 @@ package rules
 import (
 	"cmp"
 	"context"
+	"io/fs"
 	"maps"
 	"path"
 	"path/filepath"
@@ -77,7 +78,7 @@ func policyTestSchema() *hcl.BodySchema {
 func Test(ctx context.Context, s *Set, files []Text, o Options, sources *source.Set) []*TestFile {
 	var out []*TestFile
 	for _, f := range files {
-		t := &tester{set: s, o: o, parser: parser{out: &Set{}}, policy: strings.HasSuffix(f.Name, PolicyTestSuffix), result: &TestFile{Name: f.Name}}
+		t := &tester{set: s, o: o, parser: parser{out: &Set{}}, policy: strings.HasSuffix(f.Name, PolicyTestSuffix), sources: sources, result: &TestFile{Name: f.Name}}
 		if body := t.body(f, sources); body != nil {
 			t.file(ctx, f.Name, body)
 		}
@@ -94,6 +95,8 @@ type tester struct {
 	o      Options
 	policy bool
 	result *TestFile
+
+	sources *source.Set
 
 	task  *demand.Task
 	scope *scope // of the expressions in the file
@@ -249,7 +252,7 @@ func (t *tester) mock(b *hcl.Block, c *hcl.BodyContent, planned bool) *subject.S
 }
 
 // check checks rules for subjects. inputs replaces the values of inputs.
-func (t *tester) check(ctx context.Context, only func(*Rule) bool, units []*Unit, inputs map[string]cty.Value, planned bool) Result {
+func (t *tester) check(ctx context.Context, only func(*Rule) bool, about *subject.Subject, units []*Unit, inputs map[string]cty.Value, planned bool) Result {
 	set := &Set{}
 	files := map[*file]*file{}
 	for _, f := range t.set.files {
@@ -271,7 +274,7 @@ func (t *tester) check(ctx context.Context, only func(*Rule) bool, units []*Unit
 		}
 	}
 	o := t.o
-	o.Planned = planned
+	o.Planned, o.only = planned, about
 	c := NewChecker(ctx, set, o)
 	for _, u := range units {
 		c.Add(u)
@@ -314,7 +317,7 @@ func (t *tester) run(ctx context.Context, b *hcl.Block) {
 	if len(t.ds) > before {
 		return
 	}
-	res := t.check(ctx, func(r *Rule) bool { return tested == nil || slices.Contains(tested, r.Name) }, units, inputs, planned)
+	res := t.check(ctx, func(r *Rule) bool { return tested == nil || slices.Contains(tested, r.Name) }, nil, units, inputs, planned)
 	run := &TestRun{Name: b.Labels[0], At: b.DefRange, Diags: res.Diags}
 	t.result.Runs = append(t.result.Runs, run)
 	seen := map[string]finding.Verdict{}
@@ -358,7 +361,7 @@ func (t *tester) unit(u *Unit, b *hcl.Block) {
 	if a == nil {
 		return
 	}
-	names := t.texts(a)
+	names := t.texts(nil, a)
 	needs := []cty.Value{}
 	for _, to := range names {
 		needs = append(needs, cty.StringVal(to))
@@ -400,6 +403,27 @@ func (t *tester) rules(c *hcl.BodyContent, name string) []string {
 	return out
 }
 
+// load adds the policy files that a test names and the set lacks.
+func (t *tester) load(targets []string, at source.Range) {
+	for _, target := range targets {
+		base := path.Base(filepath.ToSlash(target))
+		if !IsFile(target) || slices.ContainsFunc(t.set.files, func(f *file) bool { return f.base == base }) {
+			continue
+		}
+		text, err := Text{}, fs.ErrNotExist
+		if t.o.Target != nil {
+			text, err = t.o.Target(target)
+		}
+		if err != nil {
+			t.invalid(at, "The policy file %q cannot be read: %s.", target, diag.Reason(err))
+			continue
+		}
+		more, ds := Parse([]Text{text}, t.sources)
+		t.ds = append(t.ds, ds...)
+		t.set = &Set{files: slices.Concat(t.set.files, more.files), Rules: slices.Concat(t.set.Rules, more.Rules)}
+	}
+}
+
 // policyTests runs the tests of a file of Terraform's form.
 func (t *tester) policyTests(ctx context.Context, c *hcl.BodyContent) {
 	var targets []string
@@ -417,7 +441,8 @@ func (t *tester) policyTests(ctx context.Context, c *hcl.BodyContent) {
 		case "policytest":
 			conf := t.content(b.Body, policyTestConfSchema)
 			if a := conf.Attributes["targets"]; a != nil {
-				targets = t.texts(a)
+				targets = t.texts(nil, a)
+				t.load(targets, a.Expr.Range())
 			}
 			for _, p := range conf.Blocks.OfType("plugins") {
 				t.unsupported(p.DefRange, "plugins", "Terrace runs no programs while it checks rules. Use the functions of the language.")
@@ -449,7 +474,7 @@ func (t *tester) policyTests(ctx context.Context, c *hcl.BodyContent) {
 		}
 		given := maps.Clone(inputs)
 		maps.Copy(given, one.inputs)
-		res := t.check(ctx, only, []*Unit{all}, given, true)
+		res := t.check(ctx, only, one.s, []*Unit{all}, given, true)
 		run := &TestRun{Name: one.s.Address, At: one.s.At}
 		t.result.Runs = append(t.result.Runs, run)
 		var failed []*finding.Finding

@@ -6,6 +6,7 @@
 package wrap
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -169,6 +170,37 @@ func OneLine(text string) string {
 	}
 	return strings.TrimSpace(b.String())
 }
+
+// Visible replaces control characters except line breaks ("\n" and "\r\n") and tabs, and characters that reverse the order
+// of text, by their codes. A terminal or a browser would follow them: the text that a reader sees
+// could be another one.
+func Visible(text string) string {
+	if strings.IndexFunc(text, obeyed) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for i, r := range text {
+		switch {
+		case r == '\r' && (i+1 == len(text) || text[i+1] == '\n'):
+			b.WriteRune(r)
+		case obeyed(r) && r < 0x100:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		case obeyed(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func obeyed(r rune) bool {
+	return r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || Reorders(r)
+}
+
+// Reorders reports whether a character embeds, isolates or overrides a direction of text. Such a
+// character changes the order in which the characters after it are shown.
+func Reorders(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }
 
 // Escape returns the length of the escape sequence at the start of text, in bytes, or 0.
 func Escape(text string) int {

@@ -53,3 +53,16 @@ func TestFit(t *testing.T) {
 		}
 	}
 }
+
+func TestVisible(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain é\n\ta\r\nb\r":   "plain é\n\ta\r\nb\r",
+		"a\rb\x1b[31mred\u009b": `a\x0db\x1b[31mred\x9b`,
+		"a\u202eb\u2066c":       `a\u202eb\u2066c`,
+		"\u05d0\u200f":          "\u05d0\u200f",
+	} {
+		if got := Visible(in); got != want {
+			t.Errorf("Visible(%q) = %q, want %q", in, got, want)
+		}
+	}
+}

@@ -125,7 +125,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 		printText(c.Report, r, o.noun())
 	}
 	if o.page != "" {
-		if ds := planpage.WriteFile(c, o.page, page(c, r)); ds.HasErrors() {
+		if ds := planpage.WriteFile(c, o.page, page(c, r, o.noun())); ds.HasErrors() {
 			return c.Fail(ds)
 		}
 	}

@@ -16,11 +16,12 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// page returns the HTML page of a report: one entry for each changed line, with its units.
-func page(c *command.Call, r *affected.Report) *planhtml.Page {
+// page returns the HTML page of a report: one entry for each changed line, with its units. noun is the
+// word for what is compared.
+func page(c *command.Call, r *affected.Report, noun string) *planhtml.Page {
 	dir := filepath.Base(c.Dir)
 	p := &planhtml.Page{
-		Dir: dir, Estate: true, Compares: true, Title: fmt.Sprintf("Values that differ in %s", dir), Command: "affected",
+		Dir: dir, Estate: true, Compares: true, Noun: noun, Title: fmt.Sprintf("Values that differ in %s", dir), Command: "affected",
 		From: r.Base + " and " + r.Head, Made: c.Now().UTC().Format(time.RFC3339), Program: view.Product + " " + release.Version,
 	}
 	for _, u := range r.Units {
@@ -29,9 +30,9 @@ func page(c *command.Call, r *affected.Report) *planhtml.Page {
 			name = dir
 		}
 		one := &affected.Report{Units: []*affected.Unit{u}}
-		box := planhtml.Box{Name: name, State: planhtml.Planned, Summary: summary(one, "unit"), Counts: counts(u)}
+		box := planhtml.Box{Name: name, State: planhtml.Planned, Summary: summary(one, noun), Counts: counts(u)}
 		if len(u.Objects) == 0 {
-			box.Summary = "the unit was " + string(u.Action)
+			box.Summary = "the " + noun + " was " + string(u.Action)
 		}
 		lines := linesOf(one)
 		for _, i := range slices.Sorted(maps.Keys(lines)) {

@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -144,6 +146,9 @@ const (
 	maxGarbage = 128 << 20
 )
 
+// maxRounds is the number of times that -fix looks for findings that its own fixes cause.
+const maxRounds = 20
+
 func run(ctx context.Context, c *command.Call, o *options) int {
 	var known format.Baseline
 	if o.baseline != "" {
@@ -162,16 +167,30 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	r.Without(known)
 	if o.fix {
 		mended := 0
-		for _, mend := range []func(context.Context, *command.Call, *options, *format.Report) (int, diag.List){rewrite, fix} {
-			n, more := mend(ctx, c, o, r)
-			ds = append(ds, more...)
+		mend := func(by func(context.Context, *command.Call, *options, *format.Report) (int, diag.List)) (int, diag.List) {
+			n, more := by(ctx, c, o, r)
+			ds = append(ds, more...).Once()
 			if mended += n; n == 0 {
-				continue
+				return 0, nil
 			}
-			if r, more = look(ctx, c, o); more.HasErrors() {
+			if r, more = look(ctx, c, o); !more.HasErrors() {
+				r.Without(known)
+			}
+			return n, more.Errors()
+		}
+		if _, more := mend(rewrite); more.HasErrors() {
+			return c.Fail(more)
+		}
+		// A fix can cause another finding, such as an unused local value that the removed one referred
+		// to. So the command repeats until nothing is left, as the next call would.
+		for range maxRounds {
+			n, more := mend(fix)
+			if more.HasErrors() {
 				return c.Fail(more)
 			}
-			r.Without(known)
+			if n == 0 {
+				break
+			}
 		}
 		if mended > 0 && !o.json {
 			c.Report.Say(fmt.Sprintf("Mended %s.\n", view.Numbered(mended, "finding")))
@@ -182,7 +201,8 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	} else {
 		c.Report.Tell(ds)
 	}
-	v := &result{Report: r, c: c, set: sources(c, r)}
+	v := &result{Report: r, c: c}
+	v.set, v.hidden = sources(c, r)
 	v.relate()
 	if o.json {
 		if err := format.JSON(c.Stdout, r); err != nil {
@@ -223,8 +243,12 @@ func look(ctx context.Context, c *command.Call, o *options) (*format.Report, dia
 	default:
 		all, ds = lintDirectory(ctx, c, o, set)
 	}
+	linked := map[string]bool{}
 	for _, f := range all {
 		f.Message = c.Report.Redactor.Text(f.Message)
+		if len(f.Fix) > 0 && isLink(c, f.Fix[0].At.Filename, linked) {
+			f.Fix = nil
+		}
 	}
 	var rules []format.Rule
 	for _, r := range lint.Rules() {
@@ -238,6 +262,18 @@ func look(ctx context.Context, c *command.Call, o *options) (*format.Report, dia
 		}
 	}
 	return format.New(all, rules), ds
+}
+
+// isLink reports whether a file is a symbolic link. Another module has the file too, and may need what
+// is of no use here, so that such a file is not mended. known contains earlier results.
+func isLink(c *command.Call, path string, known map[string]bool) bool {
+	is, ok := known[path]
+	if !ok {
+		info, err := os.Lstat(c.Path(path))
+		is = err == nil && info.Mode()&fs.ModeSymlink != 0
+		known[path] = is
+	}
+	return is
 }
 
 // overUnits reports whether units are checked, and not the configuration of one directory.
@@ -323,31 +359,35 @@ func load(ctx context.Context, c *command.Call) (*workdir.Loaded, diag.List) {
 // result is a report with the texts of its files.
 type result struct {
 	*format.Report
-	c   *command.Call
-	set *source.Set // by the names that relate gives the files
+	c           *command.Call
+	set, hidden *source.Set // by the names that relate gives the files; see sources
 }
 
-// sources returns the files of the findings, by the names that are shown.
-func sources(c *command.Call, r *format.Report) *source.Set {
-	set := &source.Set{}
+// sources returns the files of the findings, by the names that are shown. hidden has the same files,
+// and shows the text of none.
+func sources(c *command.Call, r *format.Report) (set, hidden *source.Set) {
+	set, hidden = &source.Set{}, &source.Set{}
 	for _, f := range r.Findings {
 		for _, at := range []source.Range{f.SetAt, f.Defined, f.RuleAt} {
 			name := shown(c, at.Filename)
 			if at.Filename == "" || set.File(name) != nil {
 				continue
 			}
-			if set.Adopt(name, c.Report.Set, at.Filename); set.File(name) != nil {
-				continue
-			}
-			if strings.Contains(filepath.Base(name), ".tfvars") {
-				continue // its lines may be secret
-			}
-			if text, err := readfile.Whole(c.Path(at.Filename)); err == nil {
+			if set.Adopt(name, c.Report.Set, at.Filename); set.File(name) == nil {
+				text, err := readfile.Whole(c.Path(at.Filename))
+				if err != nil {
+					continue
+				}
 				set.Add(&source.File{Path: name, Bytes: text})
+				if strings.Contains(filepath.Base(name), ".tfvars") {
+					set.Conceal(name) // its lines may be secret
+				}
 			}
+			hidden.Add(&source.File{Path: name, Bytes: []byte{}})
+			hidden.Conceal(name)
 		}
 	}
-	return set
+	return set, hidden
 }
 
 // shown returns the name of a file as it is shown: relative to the working directory.

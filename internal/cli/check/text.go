@@ -161,10 +161,21 @@ func (b block) text(p, hidden *diag.Printer) string {
 	return text
 }
 
+// where returns the place of a finding, or the number of findings, in parentheses.
+func (b block) where() string {
+	if len(b) > 1 {
+		return fmt.Sprintf(" (%d findings)", len(b))
+	}
+	if at := b[0].At(); at.Filename != "" {
+		return fmt.Sprintf(" (%s:%d)", at.Filename, at.Start.Line)
+	}
+	return ""
+}
+
 // print writes the findings for people.
 func (v *result) print() {
 	out := v.c.Report
-	p, hidden := out.Printer(v.set), out.Printer(nil)
+	p, hidden := out.Printer(v.set), out.Printer(v.hidden)
 	all := v.blocks()
 	for _, b := range all {
 		out.Copy(b.text(p, hidden))
@@ -213,14 +224,15 @@ func (v *result) document() *markdown.Document {
 	dir := filepath.Base(v.c.Dir)
 	d := &markdown.Document{
 		Mark: "terrace: check of " + dir, Title: "Check passed in", Subjects: []string{dir}, Lines: []string{v.summary()},
-		More: "The output of the command contains everything.",
+		More: "The output of `check -json` contains everything.",
 	}
 	if n := v.Count(finding.Error); n > 0 {
 		d.Title = "Check failed with " + view.Numbered(n, "error") + " in"
 	}
-	p, hidden := v.c.Report.Plain(v.set), v.c.Report.Plain(nil)
+	p, hidden := v.c.Report.Plain(v.set), v.c.Report.Plain(v.hidden)
 	for _, b := range v.blocks() {
 		first, rest, _ := strings.Cut(strings.TrimSpace(b.text(p, hidden)), "\n")
+		first += b.where() // the texts of the first messages only are shown
 		d.Messages = append(d.Messages, markdown.Message{Error: b[0].Level == finding.Error && b[0].Verdict == finding.Fail, Title: first, Text: rest})
 	}
 	return d

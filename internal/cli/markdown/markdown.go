@@ -209,12 +209,18 @@ func in(units []string) string {
 	return " in " + strings.Join(names, ", ")
 }
 
+// mostCauses is the number of causes that are listed. The others change fewer values.
+const mostCauses = 30
+
 func (p *printer) causes(all []Cause) {
 	if len(all) == 0 {
 		return
 	}
 	p.line("\n### Causes\n\n")
-	left := 0
+	left, more := 0, ""
+	if n := len(all) - mostCauses; n > 0 {
+		all, more = all[:mostCauses], fmt.Sprintf("- and %d more\n", n)
+	}
 	for _, c := range all {
 		text := "- " + code(cut(c.What, 200))
 		if c.Count > 1 {
@@ -234,6 +240,9 @@ func (p *printer) causes(all []Cause) {
 			continue
 		}
 		p.b.WriteString(text)
+	}
+	if left == 0 {
+		p.line(more)
 	}
 	p.leave(left, "cause")
 }
@@ -257,9 +266,9 @@ func (p *printer) table(t Table) {
 		for _, c := range row {
 			cell := c.Text
 			if c.Code {
-				cell = code(cut(c.Text, 200))
+				cell = cellCode(cut(c.Text, 200))
 			}
-			text += " " + strings.ReplaceAll(cell, "|", "\\|") + " |"
+			text += " " + cell + " |"
 		}
 		if text += "\n"; left > 0 || !p.fits(text) {
 			left++
@@ -421,6 +430,7 @@ func (h *heredoc) line(b *strings.Builder, line string) bool {
 
 // fenced returns a text as a block of code, with a fence that does not occur in it.
 func fenced(text, language string) string {
+	text = wrap.Visible(text)
 	fence := strings.Repeat("`", max(3, longest(text, '`')+1))
 	return fence + language + "\n" + strings.TrimRight(text, "\n") + "\n" + fence + "\n"
 }
@@ -436,6 +446,23 @@ func code(text string) string {
 		pad = " "
 	}
 	return fence + pad + text + pad + fence
+}
+
+// cellCode returns a text as code in a cell of a table, in which a backslash before a bar keeps the bar
+// from ending the cell. A text with a backslash of its own there is written as HTML.
+func cellCode(text string) string {
+	if text = wrap.OneLine(text); !strings.Contains(text, `\|`) {
+		return strings.ReplaceAll(code(text), "|", `\|`)
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if r < 0x80 && !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == ' ') {
+			fmt.Fprintf(&b, "&#%d;", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return "<code>" + b.String() + "</code>"
 }
 
 // longest returns the length of the longest run of a byte in a text.

@@ -73,6 +73,28 @@ func TestEscaped(t *testing.T) {
 	}
 }
 
+// A bar in a cell does not end it, also after a backslash. Characters that a browser would follow are
+// shown as codes.
+func TestBarsAndControls(t *testing.T) {
+	d := &Document{
+		Mark: "plan", Title: "Plan", Table: Table{Columns: []Column{{Name: "Unit"}, {Name: "Add"}}, Rows: [][]Cell{{{"a|b", true}, {"1", false}}, {{`a\|b*c*`, true}, {"2", false}}}},
+		Details: []Detail{{Title: "a", Text: "x\u202ey \x1b[31mred"}},
+	}
+	source := written(t, d, 0)
+	for _, want := range []string{"| `a\\|b` | 1 |\n", "| <code>a&#92;&#124;b&#42;c&#42;</code> | 2 |\n", "x\\u202ey \\x1b[31mred"} {
+		if !strings.Contains(source, want) {
+			t.Errorf("%q is missing:\n%s", want, source)
+		}
+	}
+	tree := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader([]byte(source)))
+	_ = ast.Walk(tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if n.Kind() == east.KindTableRow && n.ChildCount() != 2 {
+			t.Errorf("a row has %d cells", n.ChildCount())
+		}
+		return ast.WalkContinue, nil
+	})
+}
+
 // A document is not larger than its limit, and says what it leaves out.
 func TestLimit(t *testing.T) {
 	d := &Document{Mark: "plan", Title: "Plan", Table: Table{Columns: []Column{{Name: "Unit"}, {Name: "Add", Right: true}}}, More: "See the log."}
@@ -86,6 +108,9 @@ func TestLimit(t *testing.T) {
 	whole := written(t, d, 0)
 	if strings.Contains(whole, "Not shown") {
 		t.Error("a document without a limit is cut")
+	}
+	if !strings.Contains(whole, "- `unit-029` of 2 objects: `a.hcl:1`\n- and 370 more\n") {
+		t.Error("the causes are not shortened")
 	}
 	for limit := MinLimit; limit < len(whole); limit = limit*5/4 + 1 {
 		out := written(t, d, limit)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/terrace-iac/terrace/plan"
 )
 
 // browser returns the path of a browser: that of TERRACE_TEST_BROWSER, or one in PATH.
@@ -163,5 +165,32 @@ func TestBrowserPolicy(t *testing.T) {
 	}
 	if text := dump(t, browser(t), written(t, &Page{Title: "none"})); !strings.Contains(text, "Nothing changes.") || !strings.Contains(text, "0 units") {
 		t.Error("the page of no units is empty")
+	}
+}
+
+// A page that compares revisions speaks of what differs. With a single directory, it has neither a
+// list nor a map.
+func TestBrowserCompares(t *testing.T) {
+	box := Box{Name: "net", State: Planned, Summary: "1 removed.", Counts: plan.Counts{Destroy: 1}, Changes: []Change{{Kind: Line, Op: "update", Text: "# main.tf:3 (removed)\n  - terraform_data.gone\n"}}}
+	other := box
+	other.Name = "app"
+	for _, tt := range []struct {
+		boxes      []Box
+		have, lack []string
+	}{
+		{[]Box{box}, []string{`<body class="single">`, `id="chosen">All differences</h2>`, "- terraform_data.gone"}, []string{"</span>destroys 1"}},
+		{[]Box{box, other}, []string{`id="chosen">All differences</h2>`, "</span>removes 2", "the same in 2 modules<", ">2 modules</p>"}, []string{"</span>destroys 2", `class="single"`}},
+	} {
+		text := dump(t, browser(t), written(t, &Page{Title: "Values that differ", Compares: true, Noun: "module", Units: tt.boxes}))
+		for _, s := range tt.have {
+			if !strings.Contains(text, s) {
+				t.Errorf("%q is not on the page of %d boxes", s, len(tt.boxes))
+			}
+		}
+		for _, s := range tt.lack {
+			if strings.Contains(text, s) {
+				t.Errorf("%q is on the page of %d boxes", s, len(tt.boxes))
+			}
+		}
 	}
 }

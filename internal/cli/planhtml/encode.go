@@ -33,6 +33,7 @@ type about struct {
 	Command  string `json:"command,omitempty"`
 	From     string `json:"from,omitempty"`
 	Compares bool   `json:"compares,omitempty"`
+	Noun     string `json:"noun,omitempty"`
 	Made     string `json:"made,omitempty"`
 	Program  string `json:"program,omitempty"`
 }
@@ -114,7 +115,7 @@ type encoder struct {
 func encode(p *Page) (*document, error) {
 	e := &encoder{texts: map[string]int{}, changes: map[changeKey]int{}, causes: map[string]int{}, steps: map[[6]int]int{}, names: map[string]int{}}
 	e.doc = document{
-		about: about{Title: digraph.Clean(p.Title), Command: digraph.Clean(p.Command), From: digraph.Clean(p.From), Compares: p.Compares, Made: digraph.Clean(p.Made), Program: digraph.Clean(p.Program)},
+		about: about{Title: digraph.Clean(p.Title), Command: digraph.Clean(p.Command), From: digraph.Clean(p.From), Compares: p.Compares, Noun: p.Noun, Made: digraph.Clean(p.Made), Program: digraph.Clean(p.Program)},
 		Texts: []string{}, Changes: []change{}, Causes: [][]int{{}}, Steps: [][6]int{}, Columns: []int{}, Units: make([]unitData, len(p.Units)),
 	}
 	e.text("")

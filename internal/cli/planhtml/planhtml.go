@@ -29,7 +29,8 @@ type Page struct {
 	Program string // the program that made the plan, with its version
 	// Compares means that the page shows the differences between two revisions, and not a plan.
 	Compares bool
-	Causes   bool // the user requested causes: Markdown names them
+	Noun     string // the word for a box, such as "module"; "" means "unit"
+	Causes   bool   // the user requested causes: Markdown names them
 	Units    []Box
 	// Messages are about several units, or about none. The page does not show them.
 	Messages []Message

@@ -186,7 +186,9 @@ func (r *run) afterPlan(p *plan.Plan, o *Flags, f *savedPlan) diag.List {
 	if slices.ContainsFunc(p.Changes, generated) {
 		r.Report.Human.Say(view.Generated(r.Report.Names, o.Plan.GenerateTo) + "\n")
 	}
-	if o.Out == "" {
+	if o.Drift {
+		r.Report.Human.Say("\nTo accept these changes into the state, run \"" + r.Report.Names.Program() + " apply -refresh-only\".\nTo undo them, run \"" + r.Report.Names.Program() + " apply\".\n")
+	} else if o.Out == "" {
 		r.Report.Human.Say("\nNote: You didn't use the -out option to save this plan, so " + r.Report.Names.Product() + " can't\nguarantee to take exactly these actions if you run \"" + r.Report.Names.Program() + " apply\" now.\n")
 	} else {
 		r.Report.Human.Say("\nSaved the plan to: " + o.Out + "\n\nTo perform exactly these actions, run the following command to apply:\n    " + r.Report.Names.Program() + " apply " + strconv.Quote(o.Out) + "\n")

@@ -23,6 +23,9 @@ import (
 // Markdown returns the document of a page.
 func Markdown(p *planhtml.Page, mode plan.Mode) *markdown.Document {
 	d := &markdown.Document{Mark: "terrace: plan of " + p.Dir, Subjects: []string{p.Dir}, More: "The output of the command contains everything."}
+	if p.Estate {
+		d.More = "`--all-changes` prints everything, and `--html` writes a page with everything."
+	}
 	var total plan.Counts
 	drifted, changed, failed, deferred := 0, 0, 0, 0
 	var units []planhtml.Box
@@ -63,6 +66,8 @@ func Markdown(p *planhtml.Page, mode plan.Mode) *markdown.Document {
 		d.Title = fmt.Sprintf("%s failed in %s", what, view.Numbered(failed, "unit"))
 	case changed == 0:
 		d.Title = what + ": no changes"
+	case mode&plan.RefreshOnly != 0 && drifted == 0:
+		d.Title = what + ": only outputs changed"
 	case mode&plan.RefreshOnly != 0:
 		d.Title = what + ": " + view.Numbered(drifted, "change") + " outside of the configuration"
 	default:

@@ -79,7 +79,12 @@ func Test(ctx context.Context, c *command.Call, wanted func(name string) bool) (
 	if r == nil {
 		r = &Rules{Set: &rules.Set{}, call: c, dir: c.Dir}
 	}
-	return rules.Test(ctx, r.Set, files, rules.Options{Now: c.Now(), ReadFile: c.Files.Whole, Base: func(string) string { return r.dir }}, c.Report.Set), ds
+	target := func(path string) (rules.Text, error) {
+		path = filepath.Join(c.Dir, filepath.FromSlash(path))
+		text, err := c.Files.Whole(path)
+		return rules.Text{Name: onDisk{c}.name(path), Text: text}, err
+	}
+	return rules.Test(ctx, r.Set, files, rules.Options{Now: c.Now(), ReadFile: c.Files.Whole, Base: func(string) string { return r.dir }, Target: target}, c.Report.Set), ds
 }
 
 // Given is the input of Directory.

@@ -61,10 +61,22 @@ type repeats struct {
 }
 
 // A repeated is a warning without its position, which differs between units.
-type repeated struct{ summary, detail, address string }
+type repeated struct {
+	summary, detail, address string
+	alone                    bool // of a check block, whose values differ between units
+}
+
+// kept returns the number of units whose warnings are printed.
+func (r repeated) kept() int {
+	if r.alone {
+		return 3
+	}
+	return 1
+}
 
 // drop removes the warnings of a unit that another unit has already reported. leftOut reports
-// them at the end. A warning of a check block is always kept, because its cause lies in the unit.
+// them at the end. The warnings of a check block are kept for some units, because their causes lie in the
+// units.
 func (p *repeats) drop(unit string, ds diag.List) diag.List {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,17 +85,17 @@ func (p *repeats) drop(unit string, ds diag.List) diag.List {
 	}
 	var out diag.List
 	for _, m := range ds {
-		if m.Severity != diag.Warning || m.Alone {
+		if m.Severity != diag.Warning {
 			out = append(out, m)
 			continue
 		}
-		key := repeated{m.Summary, m.Detail, m.Address}
+		key := repeated{m.Summary, m.Detail, m.Address, m.Alone}
 		units := p.of[key]
 		switch {
 		case len(units) == 0:
 			p.first = append(p.first, key)
 			out = append(out, m)
-		case units[0] == unit: // another place in the same unit
+		case len(units) < key.kept() || slices.Contains(units[:key.kept()], unit): // or another place in the same unit
 			out = append(out, m)
 		}
 		if n := len(units); n == 0 || units[n-1] != unit { // a search would take longer with each unit
@@ -102,7 +114,8 @@ func (p *repeats) leftOut() string {
 	defer p.mu.Unlock()
 	var out strings.Builder
 	for _, key := range p.first {
-		units := p.of[key][1:]
+		units := p.of[key]
+		units = units[min(key.kept(), len(units)):]
 		if len(units) == 0 {
 			continue
 		}

@@ -254,7 +254,7 @@ func (p *printer) text(n *node, indent int, f flags) {
 	line := func(o op, s string) {
 		p.indent(indent + 1)
 		p.symbol(o, f)
-		p.str(s, "\n")
+		p.str(wrap.Visible(s), "\n")
 	}
 	switch n.op {
 	case create, same:

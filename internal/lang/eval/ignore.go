@@ -158,7 +158,7 @@ func (r *ignoring) text(text string, at source.Range) {
 			hint = " Use the string \"all\" instead of the list to ignore all changes."
 		}
 		r.ds = append(r.ds, &diag.Message{Code: diag.CodeEvalIgnoreChanges, Severity: diag.Error, Summary: "Invalid ignore_changes argument", At: &at,
-			Detail: "A string is no path of an attribute, such as \"tags\" or \"tags[\\\"Name\\\"]\"." + hint})
+			Detail: "A string in this value is not the path of an attribute, such as \"tags\" or \"tags[\\\"Name\\\"]\"." + hint})
 		return
 	}
 	r.out.Paths = append(r.out.Paths, p)

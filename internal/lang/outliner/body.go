@@ -79,11 +79,12 @@ func failure(ds diag.List) string {
 	return "a value that the expression refers to cannot be evaluated"
 }
 
-// split appends the parts of a value: the elements of maps and objects are separate parts.
+// split appends the parts of a value: the elements of maps and objects are separate parts. A value that is
+// sensitive as a whole is one part, since its keys are secret too.
 func (p *printer) split(out []outline.Part, f *frame, x hcl.Expression, v cty.Value, keys []step, path string) []outline.Part {
 	bare, _ := v.Unmark()
 	ty := bare.Type()
-	if bare.IsKnown() && !bare.IsNull() && (ty.IsMapType() || ty.IsObjectType()) && bare.LengthInt() > 0 && len(keys) < maxNested {
+	if bare.IsKnown() && !bare.IsNull() && !value.Secret(v) && (ty.IsMapType() || ty.IsObjectType()) && bare.LengthInt() > 0 && len(keys) < maxNested {
 		for it := bare.ElementIterator(); it.Next(); {
 			k, el := it.Element()
 			k, _ = k.Unmark()

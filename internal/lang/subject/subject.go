@@ -413,6 +413,14 @@ func (c *collector) providers(m *eval.Module) {
 			add(name, "", addr.Key{}, rp.At, func(s *Subject) {
 				if m.Parent() != nil {
 					s.Lacks = "is set by the module that passes the configuration"
+					return
+				}
+				// Without a block, the configuration is empty.
+				if ps := c.o.Schema(cfg.Source(name)); ps != nil {
+					s.Attrs = ps.Config.Empty()
+					s.Config = s.Attrs
+				} else {
+					s.Lacks = lacksSchema(cfg.Source(name))
 				}
 			})
 		}

@@ -52,13 +52,17 @@ func Load(dir string, set *source.Set, now time.Time) (plan.Acceptances, diag.Li
 	if path == "" {
 		return out, nil
 	}
+	shown := path // in messages: relative to dir
+	if rel, err := filepath.Rel(dir, path); err == nil {
+		shown = filepath.ToSlash(rel)
+	}
 	text, err := readfile.Whole(path)
 	if err != nil {
-		return out, diag.Errorf(diag.CodePlanAcceptedDrift, nil, summary, "The file %s cannot be read: %s.", path, diag.Reason(err))
+		return out, diag.Errorf(diag.CodePlanAcceptedDrift, nil, summary, "The file %s cannot be read: %s.", shown, diag.Reason(err))
 	}
-	set.Add(&source.File{Path: path, Bytes: text, Layer: &source.Layer{Kind: source.Base, Name: path}})
+	set.Add(&source.File{Path: shown, Bytes: text, Layer: &source.Layer{Kind: source.Base, Name: shown}})
 	var in content
-	file, diags := hclnative.ParseConfig(text, path)
+	file, diags := hclnative.ParseConfig(text, shown)
 	if !diags.HasErrors() {
 		diags = append(diags, gohcl.DecodeBody(file.Body, nil, &in)...)
 	}
@@ -67,10 +71,6 @@ func Load(dir string, set *source.Set, now time.Time) (plan.Acceptances, diag.Li
 	}
 	if rel, err := filepath.Rel(filepath.Dir(path), dir); err == nil && rel != "." {
 		out.Dir = filepath.ToSlash(rel)
-	}
-	shown := path
-	if rel, err := filepath.Rel(dir, path); err == nil {
-		shown = filepath.ToSlash(rel)
 	}
 	var ds diag.List
 	today := now.UTC().Format(time.DateOnly)

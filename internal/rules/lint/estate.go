@@ -199,7 +199,7 @@ func (s *Units) ofUnit(u *unitFacts) (out []*finding.Finding) {
 	own := u.files[0]
 	for _, x := range own.unit.locals {
 		if !own.uses["local"] && !own.uses["local."+x.name] {
-			report(UnusedLocal, "local."+x.name, "", x.nameAt, "", fmt.Sprintf("Nothing refers to the local value %q.", x.name), own.removal(x.argument)...)
+			report(UnusedLocal, "local."+x.name, "", x.nameAt, "", fmt.Sprintf("Nothing refers to the local value %q.", x.name), own.withoutLocal(x.argument, x.matters)...)
 		}
 	}
 	for _, x := range own.unit.dependencies {

@@ -145,6 +145,7 @@ type local struct {
 	name     string
 	nameAt   source.Range
 	argument source.Range
+	matters  bool // see mayMatter
 }
 
 // labeled is a block with a label.
@@ -163,7 +164,7 @@ func unitBlocksOf(body *hclsyntax.Body) *unitBlocks {
 		switch b.Type {
 		case "locals":
 			for _, a := range inOrder(b.Body) {
-				out.locals = append(out.locals, local{a.Name, a.NameRange, a.SrcRange})
+				out.locals = append(out.locals, local{a.Name, a.NameRange, a.SrcRange, mayMatter(a.Expr)})
 			}
 		case "dependency":
 			if label != "" {

@@ -69,7 +69,7 @@ func Rules() []Rule {
 		{NoTypeVariable, finding.Advice, false, false, "a variable without `type`", `variable "x" {}`, `variable "x" { type = string }`},
 		{OverriddenValue, finding.Advice, false, false, "an argument that an override file replaces; in a file that units import, an argument or block that a later layer of the unit replaces", "`size = 1` in main.tf, `size = 2` in main_override.tf", "one of the two"},
 		{PlaintextSecret, finding.Warning, true, false, "a password or key as literal text, judged by the argument's name", `password = "hunter2"`, "a sensitive variable, or a secret store"},
-		{QuotedRef, finding.Warning, true, false, "a text that is the address of a resource, variable or local value of the module", `subnet_id = "aws_subnet.a.id"`, "subnet_id = aws_subnet.a.id"},
+		{QuotedRef, finding.Warning, true, false, "a text that is a reference to a variable, a local value or an attribute of the module", `subnet_id = "aws_subnet.a.id"`, "subnet_id = aws_subnet.a.id"},
 		{SecretToken, finding.Error, true, false, "a text in the form of a private key or of a service's access token", `key = "-----BEGIN RSA PRIVATE KEY-----…"`, "a sensitive variable, or a secret store; revoke the token"},
 		{UnpinnedModule, finding.Warning, true, false, "a module from a registry without `version`, or from a repository without a tag or commit", `source = "git::https://example.com/m.git"`, "`?ref=v1.2.0` in the source, or `version`"},
 		{UnpinnedProvider, finding.Advice, false, false, "a provider in use without a version constraint", `resource "aws_x" "y" {}`, "an entry in `required_providers` with `version`"},

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -275,7 +276,7 @@ func (c *checker) locals(f *facts, b *hclsyntax.Block) {
 	}
 	for _, a := range inOrder(b.Body) {
 		if !c.uses["local."+a.Name] {
-			c.report(UnusedLocal, "local."+a.Name, "", a.NameRange, "", fmt.Sprintf("Nothing refers to the local value %q.", a.Name), f.removal(a.SrcRange)...)
+			c.report(UnusedLocal, "local."+a.Name, "", a.NameRange, "", fmt.Sprintf("Nothing refers to the local value %q.", a.Name), f.withoutLocal(a.SrcRange, mayMatter(a.Expr))...)
 		}
 	}
 }
@@ -303,8 +304,58 @@ func (x *facts) removal(at source.Range) []finding.Edit {
 	if to < len(x.text) {
 		to++
 	}
+	// Empty lines between the argument and the beginning or the end of its block go too, and one of two
+	// empty lines on both sides of it.
+	before, rest := bytes.TrimRight(x.text[:from], " \t\r\n"), bytes.TrimLeft(x.text[to:], " \t\r\n")
+	if !bytes.HasSuffix(before, []byte("{")) {
+		empty := bytes.Count(x.text[len(before):from], []byte("\n")) > 1
+		next := bytes.TrimLeft(x.text[to:], " \t")
+		if empty && len(next) > 0 && strings.ContainsRune("}\r\n", rune(next[0])) {
+			from = len(before) + bytes.IndexByte(x.text[len(before):], '\n') + 1
+		}
+	} else if after := x.text[to : len(x.text)-len(rest)]; bytes.ContainsRune(after, '\n') {
+		to += bytes.LastIndexByte(after, '\n') + 1
+	}
 	at.Start.Byte, at.End.Byte = from, to
 	return []finding.Edit{{At: at}}
+}
+
+// withoutLocal returns the edit that removes an unused local value, or nil if its evaluation may
+// matter.
+func (x *facts) withoutLocal(at source.Range, matters bool) []finding.Edit {
+	if matters {
+		return nil
+	}
+	return x.removal(at)
+}
+
+// mayMatter reports whether the evaluation of an expression may fail by intent, or have an effect.
+// Local values are evaluated even if nothing refers to them, and some only exist to check other
+// values: a for expression whose keys must differ, or a call such as regex or tobool("message"). In
+// unit files, a call can run a program.
+func mayMatter(x hclsyntax.Expression) (matters bool) {
+	_ = hclsyntax.VisitAll(x, func(n hclsyntax.Node) hcl.Diagnostics {
+		switch n := n.(type) {
+		case *hclsyntax.ForExpr:
+			matters = matters || n.KeyExpr != nil && !n.Group
+		case *hclsyntax.FunctionCallExpr:
+			matters = matters || !slices.Contains(harmlessFunctions(), strings.TrimPrefix(n.Name, "core::"))
+		}
+		return nil
+	})
+	return matters
+}
+
+// harmlessFunctions fail only for values of a wrong type, and have no effect.
+func harmlessFunctions() []string {
+	return []string{
+		"abs", "basename", "base64encode", "base64gzip", "can", "ceil", "chomp", "compact", "concat", "contains", "dirname", "distinct",
+		"endswith", "flatten", "floor", "format", "formatlist", "indent", "join", "jsonencode", "keys", "length", "lower", "md5", "merge",
+		"nonsensitive", "replace", "reverse", "sensitive", "setintersection", "setsubtract", "setunion", "sha1", "sha256", "sha512",
+		"sort", "split", "startswith", "strrev", "substr", "title", "transpose", "trim", "trimprefix", "trimspace",
+		"trimsuffix", "try", "upper", "urlencode", "values", "yamlencode",
+		"get_terragrunt_dir", "get_original_terragrunt_dir", "get_parent_terragrunt_dir", "path_relative_to_include", "path_relative_from_include",
+	}
 }
 
 // comments returns "#" if a text contains a comment, else "".
@@ -561,6 +612,12 @@ func (c *checker) impure(f *facts, b *hclsyntax.Block, locals map[string]string)
 		ignored["triggers"] = true
 	case "terraform_data":
 		ignored["triggers_replace"] = true
+	}
+	switch typ := b.Labels[0]; { // those of the providers random and time, to make a value anew
+	case strings.HasPrefix(typ, "random_"):
+		ignored["keepers"] = true
+	case strings.HasPrefix(typ, "time_"):
+		ignored["triggers"] = true
 	}
 	var body func(in string, top string, x *hclsyntax.Body)
 	body = func(in, top string, x *hclsyntax.Body) {
@@ -879,20 +936,25 @@ func (c *checker) quotedReferences(f *facts) {
 	}
 }
 
-// declares reports whether the module declares the object to which a reference refers.
+// declares reports whether the module declares the object to which a reference to a value refers. The
+// address of a resource alone, without an attribute, is a name that is meant as text: no argument
+// takes a whole resource as a text.
 func (c *checker) declares(t hcl.Traversal) bool {
 	m, name := c.m.Config, step(t, 1)
+	attribute := func(after int) bool {
+		return len(t) > after && slices.ContainsFunc(t[after:], func(s hcl.Traverser) bool { _, ok := s.(hcl.TraverseAttr); return ok })
+	}
 	switch t.RootName() {
 	case "var":
 		return m.Variables[name] != nil
 	case "local":
 		return m.Locals[name] != nil
 	case "module":
-		return m.Calls[name] != nil && len(t) > 2
+		return m.Calls[name] != nil && attribute(2)
 	case "data":
-		return m.Resources[addr.Resource{Mode: addr.Data, Type: name, Name: step(t, 2)}] != nil
+		return m.Resources[addr.Resource{Mode: addr.Data, Type: name, Name: step(t, 2)}] != nil && attribute(3)
 	}
-	return m.Resources[addr.Resource{Mode: addr.Managed, Type: t.RootName(), Name: name}] != nil
+	return m.Resources[addr.Resource{Mode: addr.Managed, Type: t.RootName(), Name: name}] != nil && attribute(2)
 }
 
 // overridden reports arguments that an override file replaces.

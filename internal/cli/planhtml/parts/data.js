@@ -3,6 +3,12 @@
 const doc = JSON.parse(document.getElementById("data").textContent);
 const units = doc.units;
 const text = (i) => doc.texts[i];
+// A page that compares two revisions speaks of what differs, and not of what will be done. It can be
+// about other things than units. With one of them, there is nothing to choose: the list and the map
+// are hidden.
+const compares = !!doc.compares, noun = doc.noun || "unit";
+const single = compares && units.length === 1;
+document.body.classList.toggle("single", single);
 const byId = (id) => document.getElementById(id);
 
 // linesOf writes a list of lines out, in which a number n below zero stands for the -n
@@ -21,16 +27,16 @@ function linesOf(list) {
 const kinds = [
   { id: "failed", sign: "!", word: "failed", is: (u) => u.s === "failed" },
   { id: "notrun", sign: "×", word: "not run", is: (u) => u.s === "not run" },
-  { id: "destroys", sign: "−", word: "destroys", is: (u) => count(u, 2) > 0 },
+  { id: "destroys", sign: "−", word: compares ? "removes" : "destroys", is: (u) => count(u, 2) > 0 },
   { id: "changes", sign: "~", word: "changes", is: (u) => count(u, 1) + count(u, 3) + count(u, 4) > 0 || (u.x && count(u, 0) + count(u, 2) === 0) },
   { id: "adds", sign: "+", word: "adds", is: (u) => count(u, 0) > 0 },
   { id: "deferred", sign: "…", word: "deferred", is: (u) => !!u.w },
   { id: "excluded", sign: "ø", word: "excluded", is: (u) => u.s === "excluded" },
   { id: "outside", sign: "°", word: "outside", is: (u) => u.s === "outside" },
-  { id: "same", sign: "=", word: "no changes", is: (u) => !u.s && !u.c && !u.x && !u.w },
+  { id: "same", sign: "=", word: compares ? "no differences" : "no changes", is: (u) => !u.s && !u.c && !u.x && !u.w },
 ];
 // What the list can be held to: a kind, or anything that will be done.
-const filters = [{ id: "any", sign: "Δ", word: "with changes", is: (u) => !!(u.c || u.x || u.w) }, ...kinds];
+const filters = [{ id: "any", sign: "Δ", word: compares ? "with differences" : "with changes", is: (u) => !!(u.c || u.x || u.w) }, ...kinds];
 
 function count(u, what) { return u.c ? u.c[what] : 0; }
 

@@ -44,7 +44,7 @@ function causesOf(n, of) {
 // causeText is the text of the places of a line: the most frequent ones first.
 function causeText(texts) {
   const all = [...texts].sort((a, b) => b[1].size - a[1].size), most = 5;
-  const out = all.slice(0, most).map(([t, of]) => text(t) + (all.length > 1 ? ` in ${plural(of.size, "unit")}` : ""));
+  const out = all.slice(0, most).map(([t, of]) => text(t) + (all.length > 1 ? ` in ${plural(of.size, noun)}` : ""));
   if (all.length > most) out.push(`and ${all.length - most} more places`);
   return out.join(", ");
 }

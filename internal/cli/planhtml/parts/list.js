@@ -28,7 +28,7 @@ byId("chips").append(...chips);
 // The legend: what the signs of units mean, and those of their counts.
 byId("legend").append(
   ...kinds.filter((k) => units.some((u) => u.kind === k)).map((k) => make("li", { class: "k-" + k.id }, make("span", { class: "sign", "aria-hidden": "true" }, k.sign), k.word)),
-  ...[["+1", doc.compares ? "added" : "to add", 0], ["~1", doc.compares ? "changed" : "to change", 1], ["−1", doc.compares ? "removed" : "to destroy", 2], ["→1", "to import", 3], [".1", "to forget", 4], ["…1", "deferred", 5], ["——", "needs", 6], ["- -", "is needed by", 7]]
+  ...[["+1", compares ? "added" : "to add", 0], ["~1", compares ? "changed" : "to change", 1], ["−1", compares ? "removed" : "to destroy", 2], ["→1", "to import", 3], [".1", "to forget", 4], ["…1", "deferred", 5], ["——", "needs", 6], ["- -", "is needed by", 7]]
     .filter(([, , n]) => n > 5 || units.some((u) => (n === 5 ? u.w : count(u, n) > 0)))
     .map(([s, w, n]) => make("li", {}, make("span", { "aria-hidden": "true", class: n > 5 ? "line" + n : "count" }, s), w)));
 byId("about").textContent = byId("about").title = [totals(units), doc.from, doc.command, doc.made, doc.program].filter((x) => x).join(" · ");
@@ -41,7 +41,7 @@ function totals(some) {
     (u.c || []).forEach((n, k) => { total[k] += n; });
     put += u.w ? u.w.length : 0;
   }
-  const parts = doc.compares ? [`${total[0]} added`, `${total[1]} changed`, `${total[2]} removed`] : [`${total[0]} to add`, `${total[1]} to change`, `${total[2]} to destroy`];
+  const parts = compares ? [`${total[0]} added`, `${total[1]} changed`, `${total[2]} removed`] : [`${total[0]} to add`, `${total[1]} to change`, `${total[2]} to destroy`];
   if (total[3]) parts.unshift(`${total[3]} to import`);
   if (total[4]) parts.push(`${total[4]} to forget`);
   if (put) parts.push(`${put} deferred`);
@@ -56,7 +56,7 @@ function search() {
   const n = r.found.filter((x) => x).length;
   if (state.near >= 0 && !state.found[state.near]) state.near = -1;
   for (const b of chips) b.setAttribute("aria-pressed", state.only.has(b.dataset.kind));
-  byId("found").textContent = n === units.length ? plural(n, "unit") : `${n} of ${plural(units.length, "unit")}`;
+  byId("found").textContent = single ? "" : n === units.length ? plural(n, noun) : `${n} of ${plural(units.length, noun)}`;
   list.replaceChildren(...folders.flatMap((f, k) => {
     const mine = f.units.filter((i) => state.found[i]);
     for (const i of mine) rows[i].querySelector(".where").textContent = r.where[i];
@@ -64,7 +64,7 @@ function search() {
     groups[k].replaceChildren(...(head ? [head] : []), ...mine.map((i) => rows[i]));
     return mine.length > 0 ? [groups[k]] : [];
   }));
-  byId("none").textContent = n > 0 ? "" : units.length ? "No unit is like that." : "There are no units.";
+  byId("none").textContent = n > 0 ? "" : units.length ? `No ${noun} is like that.` : compares ? "Nothing differs." : `There are no ${noun}s.`;
   list.hidden = n === 0;
   showMatches();
   showChosen();

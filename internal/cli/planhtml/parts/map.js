@@ -155,7 +155,7 @@ function drawBox(i) {
 function drawMap() {
   const here = map.host.contains(document.activeElement);
   place(map.view);
-  const root = svg("svg", { role: "group", "aria-label": plural(units.length, "unit") + " and what they need", viewBox: `0 0 ${map.width} ${map.height}`, class: "v-" + map.view });
+  const root = svg("svg", { role: "group", "aria-label": plural(units.length, noun) + " and what they need", viewBox: `0 0 ${map.width} ${map.height}`, class: "v-" + map.view });
   const defs = svg("defs");
   for (const id of ["needs", "neededby"]) {
     const tip = svg("marker", { id: "tip-" + id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 10, markerHeight: 10, markerUnits: "userSpaceOnUse", orient: "auto" });
@@ -319,7 +319,8 @@ function showMatches() {
 }
 
 // tellUnder tells which unit is under the pointer or has the focus.
-const hint = { names: "Units stand right of what they need.", order: "Units stand right of what they need.", folders: "Units by directory. Choose one to see what it needs." };
+const Nouns = noun[0].toUpperCase() + noun.slice(1) + "s";
+const hint = { names: `${Nouns} stand right of what they need.`, order: `${Nouns} stand right of what they need.`, folders: `${Nouns} by directory. Choose one to see what it needs.` };
 function tellUnder(i) {
   byId("under").textContent = i >= 0 ? said(units[i]) : hint[map.view];
 }

@@ -55,10 +55,10 @@ function changeHead(c, name, note) {
 // changeView is one change. from are the units that it is shown of, null for one unit.
 function changeView(n, open, from, whose) {
   const c = doc.changes[n], all = users[n].length;
-  const note = from ? (from.length > 1 ? `the same in ${from.length} units` : units[from[0]].n) : all > 1 ? `the same in ${plural(all - 1, "other unit")}` : "";
-  const others = () => fold("others", ["The other units"], false, () => [gos(users[n].filter((i) => i !== state.chosen))]);
+  const note = from ? (from.length > 1 ? `the same in ${plural(from.length, noun)}` : single ? "" : units[from[0]].n) : all > 1 ? `the same in ${plural(all - 1, "other " + noun)}` : "";
+  const others = () => fold("others", [`The other ${noun}s`], false, () => [gos(users[n].filter((i) => i !== state.chosen))]);
   return fold("change o-" + (c.op || "none") + (hitChange(n) ? " found" : ""), changeHead(c, from && c.op !== "no-op" ? shortName(n) : changeName(n), note), open,
-    () => [whose ? make("p", { class: "note" }, "What does not change is that of ", make("bdi", {}, units[from[0]].n), ".") : "", diff(c.l, causesOf(n, from || [state.chosen])), from ? gos(from) : all > 1 ? others() : ""].filter((x) => x));
+    () => [whose ? make("p", { class: "note" }, "What does not change is that of ", make("bdi", {}, units[from[0]].n), ".") : "", diff(c.l, causesOf(n, from || [state.chosen])), from ? (single ? "" : gos(from)) : all > 1 ? others() : ""].filter((x) => x));
 }
 
 // changing is what changes by a change: updates that differ in what stays alone are alike.
@@ -104,8 +104,8 @@ function alike() {
 
 function alikeView(g) {
   const of = [...g.ways.values()].sort((a, b) => b.mine.length - a.mine.length || a.n - b.n);
-  if (of.length === 1) return changeView(of[0].n, false, of[0].mine, of[0].whose);
-  return fold("change o-" + (g.c.op || "none"), changeHead(g.c, g.c.op !== "no-op" ? shortName(g.n) : changeName(g.n), `in ${plural(g.units.size, "unit")}, ${of.length} ways`), false,
+  if (of.length === 1) return changeView(of[0].n, single, of[0].mine, of[0].whose);
+  return fold("change o-" + (g.c.op || "none"), changeHead(g.c, g.c.op !== "no-op" ? shortName(g.n) : changeName(g.n), `in ${plural(g.units.size, noun)}, ${of.length} ways`), false,
     () => [some(make("div", { class: "ways" }), of, 20, (x) => changeView(x.n, false, x.mine, x.whose))]);
 }
 
@@ -155,7 +155,7 @@ function unitView(i) {
   const u = units[i], out = [];
   out.push(make("div", { class: "title k-" + u.kind.id },
     make("h2", { tabindex: "-1", id: "chosen" }, make("span", { class: "sign", "aria-hidden": "true" }, u.kind.sign), make("bdi", {}, ...soft(u.n))),
-    make("button", { type: "button", class: "close", "aria-label": "Back to the whole estate", onclick: back }, "×")));
+    make("button", { type: "button", class: "close", "aria-label": compares ? "Back to all differences" : "Back to the whole estate", onclick: back }, "×")));
   out.push(make("p", { class: "summary" }, text(u.t) || u.kind.word));
   if (u.m) out.push(section(`Messages (${u.m.length})`, ...u.m.map(messageView)));
   if (u.w) out.push(section(`Deferred (${u.w.length})`, some(make("ul", { class: "plain" }), u.w, 100, waitView)));
@@ -205,8 +205,8 @@ function troubles(k, found) {
 
 function estateView() {
   const found = listed.filter((i) => state.found[i]), whole = found.length === units.length, out = [];
-  out.push(make("div", { class: "title" }, make("h2", { tabindex: "-1", id: "chosen" }, whole ? "The whole estate" : plural(found.length, "unit") + " of " + units.length)));
-  if (state.missing) out.push(make("p", { class: "message" }, "There is no unit ", make("bdi", {}, state.missing), " on this page."));
+  out.push(make("div", { class: "title" }, make("h2", { tabindex: "-1", id: "chosen" }, whole ? (compares ? "All differences" : "The whole estate") : plural(found.length, noun) + " of " + units.length)));
+  if (state.missing) out.push(make("p", { class: "message" }, `There is no ${noun} `, make("bdi", {}, state.missing), " on this page."));
   out.push(make("p", { class: "summary" }, totals(found.map((i) => units[i])) + "."));
   for (const k of kinds.slice(0, 2)) out.push(troubles(k, found));
   out.push(merged(found, true), merged(found, false));
@@ -214,7 +214,7 @@ function estateView() {
   for (const s of changes) out.push(section(`${s.title} (${s.list.length})`, some(make("div"), s.list, 40, alikeView)));
   const waiting = found.filter((i) => units[i].w);
   if (waiting.length > 0) out.push(section(`Deferred (${plural(waiting.length, "unit")})`, some(make("div"), waiting, 20, (i) => make("div", {}, make("h4", {}, goTo(i)), some(make("ul", { class: "plain" }), units[i].w, 10, waitView)))));
-  if (changes.length === 0 && waiting.length === 0) out.push(make("p", {}, doc.compares ? "No value differs." : "Nothing changes."));
+  if (changes.length === 0 && waiting.length === 0) out.push(make("p", {}, compares ? "No value differs." : "Nothing changes."));
   return out.filter((x) => x);
 }
 
