@@ -75,6 +75,10 @@ type System struct {
 	// plugins need the processors. It may be nil, and may be called concurrently.
 	ShareProcessors func()
 
+	// LowerPriority makes the system prefer other processes, also those of the same user, while the processors are
+	// busy. It cannot be undone, and holds for the processes that this one starts. It may be nil.
+	LowerPriority func()
+
 	// Profile starts profiling. Call stop once. Profile may be nil.
 	Profile func(Profiles) (stop func() error, err error)
 
@@ -150,6 +154,7 @@ func Real() (*System, error) {
 		LimitHeap:  gc.spare,
 
 		ShareProcessors: gc.share,
+		LowerPriority:   lowerPriority,
 
 		Process: os.Getpid(),
 		Alive:   processExists,

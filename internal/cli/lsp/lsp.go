@@ -40,30 +40,49 @@ case.`,
 		Examples: []command.Example{{Line: "lsp", Text: "Answer the requests of an editor."}},
 		Exits:    []command.Exit{{Code: 0, Help: "The editor requested the shutdown."}, {Code: 1, Help: "The connection ended before that."}},
 		Prepare: func() (flag.Flags, command.Run) {
-			stdio := true
-			fs := flag.Flags{flag.Bool(&stdio, "stdio", "Use standard input and output, which is the default. Some editors add this flag.").WithTwoDashes()}
+			stdio, relayed := true, false
+			fs := flag.Flags{
+				flag.Bool(&stdio, "stdio", "Use standard input and output, which is the default. Some editors add this flag.").WithTwoDashes(),
+				flag.Bool(&relayed, "relayed", "Serve behind another process of the language server, which starts this one.").Hide(),
+			}
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) > 0 {
 					return c.UsageError("Too many command line arguments", "The command takes no arguments. The editor names the directories.")
 				}
-				o := server.Options{Session: workspace.New(c.Directory, c.Who()), Version: release.Version}
-				run := c.Run // the session has none
-				o.Affected = func(ctx context.Context, dir string, buffers map[string][]byte) (string, error) {
-					return affected(ctx, c, run, dir, buffers)
+				if lower := c.System.LowerPriority; relayed && lower != nil {
+					lower() // formatting comes first
 				}
-				if hold := c.System.HoldHeap; hold != nil {
-					o.Session.Index.Counted = func(files int) { hold(min(max(int64(files)*perFile, leastHeap), mostHeap)) }
+				serve := func(in io.Reader, out io.WriteCloser) int {
+					if !server.Serve(ctx, options(c), in, out) {
+						return 1
+					}
+					return 0
 				}
-				o.Schemas = func(ctx context.Context, dir string, required []workspace.Requirement) error {
-					return fetchSchemas(ctx, c, run, dir, required)
+				if executable := c.System.Executable; !relayed && !c.NoPrograms && executable != nil {
+					if program, err := executable(); err == nil {
+						return relay(ctx, c, program, serve)
+					}
 				}
-				if !server.Serve(ctx, o, c.System.Stdin, output{c.Stdout}) {
-					return 1
-				}
-				return 0
+				return serve(c.System.Stdin, output{c.Stdout})
 			}
 		},
 	}
+}
+
+// options returns the options of the server.
+func options(c *command.Call) server.Options {
+	o := server.Options{Session: workspace.New(c.Directory, c.Who()), Version: release.Version}
+	run := c.Run // the session has none
+	o.Affected = func(ctx context.Context, dir string, buffers map[string][]byte) (string, error) {
+		return affected(ctx, c, run, dir, buffers)
+	}
+	if hold := c.System.HoldHeap; hold != nil {
+		o.Session.Index.Counted = func(files int) { hold(min(max(int64(files)*perFile, leastHeap), mostHeap)) }
+	}
+	o.Schemas = func(ctx context.Context, dir string, required []workspace.Requirement) error {
+		return fetchSchemas(ctx, c, run, dir, required)
+	}
+	return o
 }
 
 // output is standard output, which the server must not close.

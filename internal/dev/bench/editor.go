@@ -215,14 +215,64 @@ func (s *session) formatWhileIndexing(ctx context.Context, f *EditorFigures, pau
 	if err := s.open(ctx, long, longText()); err != nil {
 		return err
 	}
+	s.formatUntil(ctx, indexed, formattingEarly, pause)
+	return nil
+}
+
+// formatUntil changes and formats the long document, at least once, with a pause after each answer, until ended is
+// closed.
+func (s *session) formatUntil(ctx context.Context, ended <-chan struct{}, name string, pause time.Duration) {
 	for {
-		s.timed(ctx, formattingEarly, "textDocument/formatting", s.formatting(long))
+		s.formatLong(ctx, name)
 		select {
-		case <-indexed:
-			return nil
+		case <-ended:
+			return
 		case <-time.After(pause):
 		}
 	}
+}
+
+// formatLong changes a line of the long document and formats the document.
+func (s *session) formatLong(ctx context.Context, name string) {
+	at := s.texts[long].LineStart(s.r.IntN(longDocument))
+	s.replace(ctx, long, at, at, " ")
+	s.timed(ctx, name, "textDocument/formatting", s.formatting(long))
+}
+
+// formatWhileBusy formats the long document while the server answers requests about all open documents after
+// a change of one of them, which is saved after every tenth change, and while it compares a file with the last
+// commit.
+func (s *session) formatWhileBusy(ctx context.Context, n int) error {
+	during := func(name string, do func(ctx context.Context)) {
+		ended := make(chan struct{})
+		go func() { // ends with ctx
+			defer close(ended)
+			do(ctx)
+		}()
+		s.formatUntil(ctx, ended, name, oftenApart)
+	}
+	for i := range n {
+		name := s.e.Files[i%len(s.e.Files)]
+		if i/len(s.e.Files)%2 == 0 {
+			s.replace(ctx, name, 0, 0, "# changed\n")
+		} else {
+			s.replace(ctx, name, 0, len("# changed\n"), "")
+		}
+		if i%10 == 0 {
+			if err := s.rpc.Notify(ctx, "textDocument/didSave", s.document(name)); err != nil {
+				return err
+			}
+		}
+		during("formatting after an edit of another document", func(ctx context.Context) {
+			for _, other := range s.e.Files {
+				_ = s.call(ctx, "textDocument/diagnostic", s.document(other)) // only the time of formatting counts
+			}
+		})
+	}
+	during("formatting during the command affected", func(ctx context.Context) {
+		s.timed(ctx, "affected", "workspace/executeCommand", map[string]any{"command": "terrace.affected", "arguments": []string{document.URI(filepath.Join(s.e.Dir, s.e.Files[0]))}})
+	})
+	return ctx.Err()
 }
 
 func (s *session) measure(ctx context.Context) (*EditorFigures, error) {
@@ -237,22 +287,25 @@ func (s *session) measure(ctx context.Context) (*EditorFigures, error) {
 		return nil, err
 	}
 	for from, i := time.Now(), 0; i < 1000 && time.Since(from) < formattingTime; i++ {
-		s.timed(ctx, "formatting", "textDocument/formatting", s.formatting(long))
+		s.formatLong(ctx, "formatting")
+	}
+	if err := s.formatWhileBusy(ctx, 2*len(s.e.Files)); err != nil {
+		return nil, err
 	}
 	if err := s.rpc.Notify(ctx, "textDocument/didClose", map[string]any{"textDocument": s.identifier(long)}); err != nil {
 		return nil, err
 	}
 	f.Idle = s.idle(ctx)
-	f.MemoryIndexed = proportional(s.pid)
+	f.MemoryIndexed = memoryOf(s.pid)
 	kept := s.times
 	s.times = map[string]*Latency{}
 	s.edit(ctx, 200)
 	s.times = kept
 	s.idle(ctx)
-	f.MemoryBefore = proportional(s.pid)
+	f.MemoryBefore = memoryOf(s.pid)
 	s.edit(ctx, s.e.Edits)
 	s.idle(ctx)
-	f.MemoryAfter = proportional(s.pid)
+	f.MemoryAfter = memoryOf(s.pid)
 	for _, l := range s.times {
 		slices.Sort(l.Times)
 		f.Requests = append(f.Requests, *l)

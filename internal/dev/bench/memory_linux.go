@@ -21,12 +21,16 @@ func watchMemory(pid int, ended <-chan struct{}) int64 {
 			return most
 		case <-tick.C:
 		}
-		var sum int64
-		for _, p := range withChildren(pid) {
-			sum += proportional(p)
-		}
-		most = max(most, sum)
+		most = max(most, memoryOf(pid))
 	}
+}
+
+// memoryOf returns the memory, in bytes, of a process and all processes that it started.
+func memoryOf(pid int) (sum int64) {
+	for _, p := range withChildren(pid) {
+		sum += proportional(p)
+	}
+	return sum
 }
 
 // withChildren returns a process and everything that it started and that still runs below
@@ -68,9 +72,16 @@ func proportional(pid int) int64 {
 	return 0
 }
 
-// processorTime returns the processor time that a process has used, in steps of 10 ms. It returns 0 if
-// the process has ended.
-func processorTime(pid int) time.Duration {
+// processorTime returns the processor time that a process and all processes that it started have used, in steps
+// of 10 ms. Processes that have ended do not count.
+func processorTime(pid int) (sum time.Duration) {
+	for _, p := range withChildren(pid) {
+		sum += processorTimeOf(p)
+	}
+	return sum
+}
+
+func processorTimeOf(pid int) time.Duration {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0

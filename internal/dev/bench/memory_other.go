@@ -11,8 +11,8 @@ func watchMemory(_ int, ended <-chan struct{}) int64 {
 	return 0
 }
 
-// proportional returns 0, as watchMemory does.
-func proportional(int) int64 { return 0 }
+// memoryOf returns 0, as watchMemory does.
+func memoryOf(int) int64 { return 0 }
 
 // processorTime returns 0, as watchMemory does.
 func processorTime(int) time.Duration { return 0 }

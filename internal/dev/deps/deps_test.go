@@ -297,8 +297,9 @@ const packageOrder = `
 	NONE < internal/lsp/protocol < internal/lsp/document;
 	unit, internal/rules, internal/testrun/testfile < internal/lsp/index;
 	internal/lsp/document, internal/lsp/index, internal/rules/lint, internal/estate/modules < internal/lsp/workspace;
-	internal/lsp/workspace, internal/lang/format < internal/lsp/server;
-	internal/lsp/server, internal/cli/command < internal/cli/lsp;
+	internal/lsp/index, internal/lsp/document, internal/lang/format < internal/lsp/formatting < internal/lsp/front;
+	internal/lsp/workspace, internal/lsp/formatting < internal/lsp/server;
+	internal/lsp/server, internal/lsp/front, internal/cli/command < internal/cli/lsp;
 	internal/cli/lsp, internal/cli/affected, internal/cli/check, internal/cli/backendcmd, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/providers, internal/cli/login, internal/cli/version, internal/cli/workspace,
 	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure, internal/cli/help, internal/cli/statecmd, internal/cli/fmtcmd, internal/cli/importcmd, internal/cli/console, internal/cli/metadata, internal/cli/testcmd, internal/cli/graph, internal/cli/execcmd, internal/cli/scaffold, internal/cli/catalog

@@ -127,6 +127,8 @@ var spawners = map[string]string{
 	"internal/state/backend/consul":    "renewal of the session that holds a lock",
 	"internal/cli/interrupt":           "signals",
 	"internal/lsp/workspace":           "one walk over the workspace in the background",
+	"internal/lsp/front":               "the messages of both sides, and the answers of the front",
+	"internal/cli/lsp":                 "the relay between the editor and the server, which is another process",
 	"internal/lsp/server":              "requests of the editor, which run beside the computation of diagnostics",
 	"internal/cli/prompt":              "waiting for an answer",
 	"internal/cli/login":               "the browser of the user",

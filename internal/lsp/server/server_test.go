@@ -13,6 +13,7 @@ import (
 
 	"github.com/creachadair/jrpc2/channel"
 	"github.com/terrace-iac/terrace/internal/lsp/document"
+	"github.com/terrace-iac/terrace/internal/lsp/formatting"
 	"github.com/terrace-iac/terrace/internal/lsp/protocol"
 	"github.com/terrace-iac/terrace/internal/lsp/workspace"
 	"github.com/terrace-iac/terrace/internal/workdir"
@@ -631,7 +632,7 @@ func BenchmarkFormatting(b *testing.B) {
 	}
 	buffer := &workspace.Buffer{Path: "/x/main.tf", Text: document.New([]byte(text.String()))}
 	for b.Loop() {
-		if edits(buffer, document.UTF16, (*document.Text).Edits) == nil {
+		if len(formatting.Document(buffer.Path, buffer.Text, document.UTF16)) == 0 {
 			b.Fatal("nothing to do")
 		}
 	}
