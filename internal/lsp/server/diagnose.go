@@ -230,16 +230,21 @@ func (s *Server) ruleFindings(ctx context.Context, path string, text *document.T
 func (s *Server) rulings(ctx context.Context, path string) *workspace.Rulings {
 	switch index.KindOf(path) {
 	case index.Module, index.JSON, index.Values:
-		v := s.viewOfModule(path)
+		v, dir := s.viewOfModule(ctx, path), filepath.Dir(path)
+		var found *workspace.Rulings
 		if v.isUnit() {
 			if u := s.Session.Unit(ctx, v.at); u != nil {
-				return u.Rules(ctx)
+				found = u.Rules(ctx)
 			}
-			return nil
+		} else if m := s.Session.Module(ctx, cmp.Or(v.at, dir)); m != nil {
+			found = m.Rules(ctx)
 		}
-		if m := s.Session.Module(ctx, cmp.Or(v.at, filepath.Dir(path))); m != nil {
-			return m.Rules(ctx)
+		if found == nil && v.at != "" && v.dir() != dir { // the viewpoint has errors
+			if m := s.Session.Module(ctx, dir); m != nil {
+				found = m.Rules(ctx)
+			}
 		}
+		return found
 	case index.Unit:
 		if u := s.unitOf(ctx, path); u != nil {
 			return u.Rules(ctx)

@@ -73,11 +73,12 @@ type Server struct {
 	mu        sync.Mutex
 	asks      int // the number of requests for the configuration
 	roots     []string
-	viewpoint map[string]view   // the chosen view, by the path of a file, or of the directory of a module
-	seen      map[string]seen   // by the path of a file that units read
-	ruled     map[string]*ruled // the last findings of rules, by path
-	published map[string]string // the diagnostics that the client has, as JSON, by path
-	changed   map[string]bool   // paths whose diagnostics are outdated
+	viewpoint map[string]view    // the chosen view, by the path of a file, or of the directory of a module
+	seen      map[string]seen    // by the path of a file that units read
+	callers   map[string]callers // by the directory of a module
+	ruled     map[string]*ruled  // the last findings of rules, by path
+	published map[string]string  // the diagnostics that the client has, as JSON, by path
+	changed   map[string]bool    // paths whose diagnostics are outdated
 	wake      chan struct{}
 	cancel    context.CancelFunc // ends the computation of diagnostics
 	granted   grant
@@ -104,7 +105,7 @@ type settings struct {
 func Serve(ctx context.Context, o Options, in io.Reader, out io.WriteCloser) (ok bool) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	s := &Server{Options: o, ctx: ctx, encoding: document.UTF16, viewpoint: map[string]view{}, published: map[string]string{}, seen: map[string]seen{}, ruled: map[string]*ruled{}, changed: map[string]bool{}, wake: make(chan struct{}, 1)}
+	s := &Server{Options: o, ctx: ctx, encoding: document.UTF16, viewpoint: map[string]view{}, published: map[string]string{}, seen: map[string]seen{}, callers: map[string]callers{}, ruled: map[string]*ruled{}, changed: map[string]bool{}, wake: make(chan struct{}, 1)}
 	s.rpc = jrpc2.NewServer(s.methods(), &jrpc2.ServerOptions{
 		AllowPush: true, DisableBuiltin: true, Concurrency: maxConcurrent, NewContext: func() context.Context { return ctx },
 	})

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"maps"
@@ -84,11 +85,15 @@ type entry struct {
 	targets []string // directories and files that the file uses; sorted, without duplicates
 	// edges contains the dependencies and merged files among the targets, sorted by their address.
 	edges []edge
+	// calls contains the local directories to which the module calls of the file lead, sorted by their address.
+	calls []edge
+	// repeated contains the addresses of the module calls with count or for_each, sorted.
+	repeated []string
 	// outdated means that a file appeared or disappeared that the file searches.
 	outdated bool
 }
 
-// An edge leads from a unit file to another file.
+// An edge leads from a file to another file, or to the directory of a module.
 type edge struct{ via, to string }
 
 // A cycle is the result of a search, after a number of changes of edges.
@@ -397,10 +402,23 @@ func (x *Index) file(path string) *index.File {
 		if strings.HasPrefix(via, "dependency.") && !conditional(e.file, via) || slices.Contains(e.file.Merges, via) {
 			e.edges = append(e.edges, edge{via, t})
 		}
+		if e.file.Kind.OfModule() && strings.HasPrefix(via, "module.") {
+			e.calls = append(e.calls, edge{via, t})
+		}
 	}
 	slices.Sort(e.targets)
 	e.targets = slices.Compact(e.targets)
-	slices.SortFunc(e.edges, func(a, b edge) int { return strings.Compare(a.via, b.via) })
+	if e.file.Kind.OfModule() {
+		for _, a := range e.file.Arguments {
+			if !a.Inner && (a.Name == "count" || a.Name == "for_each") && strings.HasPrefix(a.Addr, "module.") {
+				e.repeated = append(e.repeated, a.Addr)
+			}
+		}
+		slices.Sort(e.repeated)
+	}
+	byVia := func(a, b edge) int { return strings.Compare(a.via, b.via) }
+	slices.SortFunc(e.edges, byVia)
+	slices.SortFunc(e.calls, byVia)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.replace(path, e)
@@ -491,7 +509,7 @@ func (x *Index) replace(path string, e *entry) {
 		}
 		x.search[name][path] = true
 	}
-	if old == nil || e == nil || was.units() != is.units() {
+	if old == nil || e == nil || was.units() != is.units() || was.root() != is.root() || was.source() != is.source() || !slices.Equal(was.calls, is.calls) || !slices.Equal(was.repeated, is.repeated) {
 		x.version++
 	}
 	for _, source := range was.sources() {
@@ -559,6 +577,87 @@ func (x *Index) firstDirs(n int) []string {
 // units reports whether the file declares units.
 func (e *entry) units() bool { return e.file != nil && hasUnits(e.file) }
 
+// root reports whether the file makes its directory a root module: it has a backend, or commands read its
+// variables in this directory only.
+func (e *entry) root() bool {
+	if e.file == nil {
+		return false
+	}
+	if e.file.Kind == index.Values {
+		name := strings.TrimSuffix(filepath.Base(e.file.Path), ".json")
+		return name == "terraform.tfvars" || strings.HasSuffix(name, ".auto.tfvars")
+	}
+	return e.file.Kind.OfModule() && slices.ContainsFunc(e.file.Arguments, func(a index.Argument) bool {
+		return a.Addr == "terraform" && a.Nested && (a.Name == "backend" || a.Name == "cloud")
+	})
+}
+
+// source reports whether the unit in the file has a source of its own.
+func (e *entry) source() bool {
+	if e.file == nil {
+		return false
+	}
+	_, written := e.file.Paths["terraform"]
+	return written
+}
+
+// IsRoot reports whether a directory contains a root module for certain: it has a backend, or variable files that
+// commands read in this directory only.
+func (x *Index) IsRoot(dir string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, e := range x.dirs[dir] {
+		if e.root() {
+			return true
+		}
+	}
+	return false
+}
+
+// A Call is a module call.
+type Call struct {
+	Dir      string // of the module that calls
+	Via      string // such as "module.app"
+	Repeated bool   // the block has count or for_each
+}
+
+// Callers returns the calls of the module in a directory from modules in other directories, sorted.
+func (x *Index) Callers(ctx context.Context, dir string) ([]Call, error) {
+	users, err := x.Users(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []Call
+	for _, path := range users {
+		from := filepath.Dir(path)
+		x.mu.Lock()
+		e := x.entries[path]
+		x.mu.Unlock()
+		if e == nil || from == dir {
+			continue
+		}
+		for _, c := range e.calls {
+			if c.to == dir && x.declared(from, c.via) == e.file.Paths[c.via] { // otherwise an override file replaces it
+				out = append(out, Call{from, c.via, x.isRepeated(from, c.via)})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Call) int { return cmp.Or(strings.Compare(a.Dir, b.Dir), strings.Compare(a.Via, b.Via)) })
+	return slices.Compact(out), nil
+}
+
+// isRepeated reports whether the block of a module call has count or for_each, in any file of its directory.
+func (x *Index) isRepeated(dir, via string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, e := range x.dirs[dir] {
+		if slices.Contains(e.repeated, via) {
+			return true
+		}
+	}
+	return false
+}
+
 // searched returns the names of the files that the file searches in parent directories.
 func (e *entry) searched() []string {
 	if e.file == nil {
@@ -622,7 +721,8 @@ func (x *Index) Users(ctx context.Context, target string) ([]string, error) {
 }
 
 // Version returns a number that changes if a file appears or disappears, declares units or no longer does, or
-// uses other directories or files.
+// uses other directories or files. It also changes if a module call gets another name, or count or for_each, if
+// a file makes its directory a root module, or if a unit gets a source, and if the opposite happens.
 func (x *Index) Version(ctx context.Context) (int, error) {
 	if err := x.Scan(ctx); err != nil {
 		return 0, err
