@@ -199,13 +199,14 @@ func (s *Server) lastRuled(path string, text *document.Text) []protocol.Diagnost
 	return out
 }
 
-// ruleFindings returns the findings of rules in a file as it is now. ok is false if they are not known:
-// the module or unit has errors, or ctx ended.
+// ruleFindings returns the findings of rules in a file as it is now, and the validations that fail for the values
+// from its view. ok is false if they are not known: the module or unit has errors, or ctx ended.
 func (s *Server) ruleFindings(ctx context.Context, path string, text *document.Text) (out []protocol.Diagnostic, ok bool) {
 	found := s.rulings(ctx, path)
 	if found == nil || ctx.Err() != nil {
 		return nil, false
 	}
+	out = s.failedValidations(ctx, path, text)
 	for _, f := range found.Findings {
 		if at := f.At(); at.Filename == path {
 			out = append(out, s.finding(f, at, text))
@@ -224,6 +225,43 @@ func (s *Server) ruleFindings(ctx context.Context, path string, text *document.T
 		s.ruled[path] = &ruled{text, out}
 	}
 	return out, true
+}
+
+// failedValidations returns the validations of variables in a file of a module that fail for the values from the
+// view of the file. The error itself is at the argument that gives the value, in another file.
+func (s *Server) failedValidations(ctx context.Context, path string, text *document.Text) (out []protocol.Diagnostic) {
+	if !index.KindOf(path).OfModule() {
+		return nil
+	}
+	v := s.viewOfModule(ctx, path)
+	var ds diag.List
+	if v.isUnit() {
+		if u := s.Session.Unit(ctx, v.at); u != nil {
+			ds = u.Diags
+		}
+	} else if v.at != "" {
+		if m := s.Session.Module(ctx, v.at); m != nil {
+			ds = m.Diags
+		}
+	}
+	for _, m := range ds {
+		if m.Code != diag.Condition || m.At == nil || m.At.Filename == path {
+			continue
+		}
+		for _, n := range m.Notes {
+			if n.At == nil || n.At.Filename != path || n.At.Start.Byte >= n.At.End.Byte {
+				continue
+			}
+			summary, _, _ := strings.Cut(m.Detail, "\n\nThis was checked by")
+			d := s.message(&diag.Message{Code: m.Code, Summary: "Seen from " + s.viewName(view{at: v.at}), Detail: m.Summary + ": " + summary, At: n.At}, text)
+			d.Severity = protocol.DiagnosticSeverityInformation
+			if filepath.IsAbs(m.At.Filename) {
+				d.RelatedInformation = []protocol.DiagnosticRelatedInformation{{Location: s.locationOf(*m.At), Message: "the value is given here"}}
+			}
+			out = append(out, d)
+		}
+	}
+	return out
 }
 
 // rulings returns the failed rules of the module or unit from which a file is seen, or nil.

@@ -340,3 +340,60 @@ module "this" {
 	current, value = now()
 	equal(t, "another directory", []string{current, value}, "unit/terragrunt.hcl#module.inner", `"M-U"`)
 }
+
+// The rules and validations of a called module are checked with the values from its viewpoint.
+func TestDiagnosticsFromViewpoint(t *testing.T) {
+	c := start(t, unpack(t, `
+-- m/main.tf --
+variable "size" {
+  type = number
+  validation {
+    condition     = var.size < 5
+    error_message = "The size is too large."
+  }
+}
+resource "terraform_data" "it" {
+  input = var.size > 2 ? "large" : "small"
+}
+-- near/main.tf --
+module "m" {
+  source = "../m"
+  size   = 9
+}
+-- other/far/terragrunt.hcl --
+terraform {
+  source = "../../m"
+}
+inputs = {
+  size = 3
+}
+-- size.rules.hcl --
+rule "small" {
+  resource = "terraform_data"
+  enforce {
+    condition     = config.input == "small"
+    error_message = "The size is not small."
+  }
+}
+-- .git/HEAD --
+ref: refs/heads/main
+`), nil)
+	c.open("m/main.tf")
+	from := func(want string) {
+		t.Helper()
+		c.wait("m/main.tf", func(all []string) bool { return strings.Join(all, "\n") == want })
+		equal(t, "pulled diagnostics", c.diagnostics("m/main.tf"), want)
+	}
+	const large = `9 1 small The size is not small.
+other/far terraform_data.it.input [size.rules.hcl:1 the rule]`
+	const invalid = `4 3 eval/condition Seen from near: Invalid value for variable: The size is too large. [main.tf:3 the value is given here]
+9 1 small The size is not small.
+module.m.terraform_data.it.input [size.rules.hcl:1 the rule]`
+	from(invalid)
+	c.choose("m/main.tf", c.uri("other/far/terragrunt.hcl"))
+	from(large)
+	c.choose("m/main.tf", c.uri("m"))
+	from("")
+	c.choose("m/main.tf", "")
+	from(invalid)
+}
