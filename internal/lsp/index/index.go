@@ -162,7 +162,7 @@ type File struct {
 	Names     []Occurrence
 	Arguments []Argument
 	// Paths contains the literal paths of sources and files, by the address of their block. A path that
-	// is not constant is "".
+	// is not constant is "". A relative path in a file that units include is relative to each unit.
 	Paths map[string]string
 	// Merges contains the addresses of the include and import blocks of a unit that merge their file, in the
 	// order of the text.
@@ -176,7 +176,8 @@ type File struct {
 // A Link is a text in the file that names another file or directory.
 type Link struct {
 	Start, End int
-	Text       string
+	Text       string // the path; "" if it is not constant
+	Via        string // the address of the path in File.Paths; "" means that it has none
 }
 
 // MaxSize is the size, in bytes, above which the names of a file are not read. Such a File is Broken.
@@ -410,7 +411,7 @@ func (w *walker) module(body *hclsyntax.Body) {
 					s := w.constant(a.Expr)
 					w.Paths[addr] = s
 					if s != "" {
-						w.link(a.Expr, s)
+						w.link(a.Expr, s, addr)
 					}
 				case "version", "count", "for_each", "providers", "depends_on", "enabled":
 				default:
@@ -439,7 +440,7 @@ func (w *walker) module(body *hclsyntax.Body) {
 			if a := b.Body.Attributes["source"]; a != nil && b.Type == "mock_provider" {
 				if s := w.constant(a.Expr); s != "" {
 					w.Paths["mock_"+addr] = s
-					w.link(a.Expr, s)
+					w.link(a.Expr, s, "mock_"+addr)
 				}
 			}
 			if a := b.Body.Attributes["alias"]; a != nil {
@@ -471,7 +472,7 @@ func (w *walker) run(b *hclsyntax.Block) {
 			s := w.constant(a.Expr)
 			w.Paths[addr] = s
 			if s != "" {
-				w.link(a.Expr, s)
+				w.link(a.Expr, s, addr)
 			}
 		}
 	}
@@ -494,9 +495,7 @@ func (w *walker) unit(body *hclsyntax.Body) {
 			if a := b.Body.Attributes[name]; a != nil {
 				s := w.path(a.Expr, body)
 				w.Paths[addr] = s
-				if s != "" {
-					w.link(a.Expr, s)
-				}
+				w.link(a.Expr, s, addr)
 			}
 		}
 		switch b.Type {
@@ -532,6 +531,10 @@ func (w *walker) unit(body *hclsyntax.Body) {
 		case "terraform":
 			path("source", "terraform")
 			w.arguments(b.Type, b.Body)
+		case "dependencies":
+			if a := b.Body.Attributes["paths"]; a != nil {
+				w.list(a.Expr, body)
+			}
 		case "generate":
 			w.arguments(strings.Join(append([]string{b.Type}, b.Labels...), "."), b.Body)
 		case "remote_state", "exclude", "errors", "engine", "catalog":
@@ -548,6 +551,19 @@ func (w *walker) unit(body *hclsyntax.Body) {
 	if a := body.Attributes["inputs"]; a != nil && w.Kind == Unit {
 		w.keys(a.Expr, Occurrence{Via: "terraform", Addr: "var.", Role: Sets})
 		w.keys(a.Expr, Occurrence{Addr: "input.", Role: Declares})
+	}
+}
+
+// list records the paths in the elements of a list, as dependencies.0, dependencies.1 and so on.
+func (w *walker) list(x hclsyntax.Expression, body *hclsyntax.Body) {
+	list, ok := x.(*hclsyntax.TupleConsExpr)
+	if !ok {
+		return
+	}
+	for i, item := range list.Exprs {
+		addr := fmt.Sprintf("dependencies.%d", i)
+		w.Paths[addr] = w.path(item, body)
+		w.link(item, w.Paths[addr], addr)
 	}
 }
 
@@ -604,10 +620,10 @@ func (w *walker) keys(x hclsyntax.Expression, o Occurrence) {
 	}
 }
 
-// link adds a link for the text of a constant expression that names a local path.
-func (w *walker) link(x hclsyntax.Expression, path string) {
+// link adds a link for the text of an expression that names a local path.
+func (w *walker) link(x hclsyntax.Expression, path, via string) {
 	r := x.Range()
-	w.Links = append(w.Links, Link{Start: r.Start.Byte, End: r.End.Byte, Text: path})
+	w.Links = append(w.Links, Link{Start: r.Start.Byte, End: r.End.Byte, Text: path, Via: via})
 }
 
 // constant returns the value of a constant string, or "".
@@ -674,7 +690,7 @@ func (w *walker) expression(x hclsyntax.Expression) {
 		case *hclsyntax.FunctionCallExpr:
 			if len(n.Args) > 0 && (n.Name == "file" || n.Name == "read_terragrunt_config") {
 				if s := w.constant(n.Args[0]); s != "" {
-					w.link(n.Args[0], s)
+					w.link(n.Args[0], s, "")
 				}
 			}
 		}

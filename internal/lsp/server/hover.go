@@ -205,7 +205,7 @@ func fenced(text string) string {
 
 // described returns the type and the documentation of a name, or "".
 func (s *Server) described(ctx context.Context, f *index.File, o *index.Occurrence) string {
-	sym, ok := s.Session.Index.Resolve(f, o)
+	sym, ok := s.resolve(ctx, f, o)
 	if !ok || index.KindOf(sym.Scope) != index.Other {
 		return ""
 	}

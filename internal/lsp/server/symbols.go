@@ -241,7 +241,7 @@ func (s *Server) links(ctx context.Context, p *protocol.DocumentLinkParams) ([]p
 	}
 	out := []protocol.DocumentLink{}
 	for _, l := range f.Links {
-		if to := s.linked(f, l); to != "" {
+		if to := s.linked(ctx, f, l); to != "" {
 			out = append(out, protocol.DocumentLink{Range: text.Range(l.Start, l.End, s.encoding), Target: document.URI(to)})
 		}
 	}
@@ -261,12 +261,13 @@ func (s *Server) links(ctx context.Context, p *protocol.DocumentLinkParams) ([]p
 
 // linked returns the path of the file to which a link leads, or "". A directory leads to the file that
 // a reader begins with.
-func (s *Server) linked(f *index.File, l index.Link) string {
+func (s *Server) linked(ctx context.Context, f *index.File, l index.Link) string {
 	path := ""
-	for via, p := range f.Paths {
-		if p == l.Text {
-			path = s.Session.Index.Target(f, via)
-		}
+	if l.Via != "" {
+		path = s.target(ctx, f, l.Via)
+	}
+	if path == "" && (l.Text == "" || s.Session.Index.PerUnit(f, l.Via)) {
+		return ""
 	}
 	if path == "" {
 		path = l.Text

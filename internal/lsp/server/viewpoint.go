@@ -249,7 +249,7 @@ func (s *Server) ownUnit(dir string) string {
 
 // viewOfModule returns the view of a file of a module: the one that the user chose, or the nearest. A chosen view
 // that no longer leads to the module does not count. Until the index is ready, the module is seen from the unit of
-// its directory, or alone. The calls may lack the keys of instances; see resolve.
+// its directory, or alone. The calls may lack the keys of instances; see instanceOf.
 func (s *Server) viewOfModule(ctx context.Context, path string) view {
 	dir := filepath.Dir(path)
 	s.mu.Lock()
@@ -375,9 +375,9 @@ func (s *Server) findCallers(ctx context.Context, dir string) []caller {
 	return out[:min(len(out), maxViewpoints)]
 }
 
-// resolve returns a view with the keys of the instances of repeated calls: its own keys if there is such an
+// instanceOf returns a view with the keys of the instances of repeated calls: its own keys if there is such an
 // instance, otherwise those of the first one. Instances that are not known have no keys.
-func (s *Server) resolve(ctx context.Context, dir string, v view) view {
+func (s *Server) instanceOf(ctx context.Context, dir string, v view) view {
 	all, _ := s.callersOf(ctx, dir)
 	for _, c := range all {
 		if c.view == v.withoutKeys() && c.repeated {
@@ -439,7 +439,7 @@ func (s *Server) viewsOf(ctx context.Context, path string) []view {
 func (s *Server) seenFrom(ctx context.Context, path string) view {
 	switch {
 	case moduleOf(path) != "":
-		return s.resolve(ctx, filepath.Dir(path), s.viewOfModule(ctx, path))
+		return s.instanceOf(ctx, filepath.Dir(path), s.viewOfModule(ctx, path))
 	case index.KindOf(path) == index.Stack:
 		return view{}
 	}
@@ -715,7 +715,7 @@ func (s *Server) viewpoints(ctx context.Context, p *struct {
 		v := view{at: s.ownUnit(dir)}
 		if k := index.KindOf(path); v.at == "" && k.OfModule() {
 			callers, _ := s.callersOf(ctx, dir)
-			v = s.resolve(ctx, dir, nearest(callers, s.Session.Index.IsRoot(dir)))
+			v = s.instanceOf(ctx, dir, nearest(callers, s.Session.Index.IsRoot(dir)))
 		}
 		out.Default = v.uri()
 	} else if len(all) > 0 {

@@ -65,12 +65,16 @@ type Index struct {
 	users   map[string]*users            // the files that use a directory or file, by its path
 	version int                          // see Version
 	texts   texts
-	sources map[string]int             // the number of files with a source of a module, as ModuleSource returns it
-	links   map[string]string          // the files to which symbolic links lead
-	edges   int                        // the number of changes of edges
-	cycles  map[string]cycle           // the cycles of units, by path
-	listed  map[string]bool            // directories that were read before the first walk ended
-	search  map[string]map[string]bool // paths of the files that search a file in parent directories, by its name
+	sources map[string]int    // the number of files with a source of a module, as ModuleSource returns it
+	links   map[string]string // the files to which symbolic links lead
+	edges   int               // the number of changes of edges
+	cycles  map[string]cycle  // the cycles of units, by path
+	listed  map[string]bool   // directories that were read before the first walk ended
+	// relative contains the files with paths relative to the units that include them. inclusion is what these units
+	// use, or nil if it was not computed yet.
+	relative  map[string]bool
+	inclusion *inclusion
+	search    map[string]map[string]bool // paths of the files that search a file in parent directories, by its name
 }
 
 // users are the files that use a directory or file.
@@ -89,6 +93,8 @@ type entry struct {
 	calls []edge
 	// repeated contains the addresses of the module calls with count or for_each, sorted.
 	repeated []string
+	// relative means that units may include the file, and that it contains paths relative to them.
+	relative bool
 	// outdated means that a file appeared or disappeared that the file searches.
 	outdated bool
 }
@@ -103,7 +109,7 @@ type cycle struct {
 }
 
 func newIndex(f *Files, now func() time.Time) *Index {
-	return &Index{files: f, now: now, age: scanAge, walk: make(chan struct{}, 1), reread: make(chan struct{}, 1), changed: map[string]int{}, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]*users{}, sources: map[string]int{}, search: map[string]map[string]bool{}, listed: map[string]bool{}, cycles: map[string]cycle{}}
+	return &Index{files: f, now: now, age: scanAge, walk: make(chan struct{}, 1), reread: make(chan struct{}, 1), changed: map[string]int{}, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]*users{}, sources: map[string]int{}, search: map[string]map[string]bool{}, listed: map[string]bool{}, cycles: map[string]cycle{}, relative: map[string]bool{}}
 }
 
 // SetRoots sets the directories of the workspace.
@@ -393,13 +399,16 @@ func (x *Index) file(path string) *index.File {
 	if e.file.Broken {
 		e.file.Last = x.last(path, old)
 	}
+	part := e.file.Kind == index.Unit && !index.IsDefault(path) && !hasUnits(e.file)
 	for via := range e.file.Paths {
-		t := x.target(e.file, via)
+		e.relative = e.relative || part && toUnit(e.file, via)
+		dir, p := x.written(e.file, via)
+		t := x.resolved(e.file, via, dir, p)
 		if t == "" {
 			continue
 		}
 		e.targets = append(e.targets, t)
-		if strings.HasPrefix(via, "dependency.") && !conditional(e.file, via) || slices.Contains(e.file.Merges, via) {
+		if isDependency(via) && !conditional(e.file, via) || slices.Contains(e.file.Merges, via) {
 			e.edges = append(e.edges, edge{via, t})
 		}
 		if e.file.Kind.OfModule() && strings.HasPrefix(via, "module.") {
@@ -511,6 +520,11 @@ func (x *Index) replace(path string, e *entry) {
 	}
 	if old == nil || e == nil || was.units() != is.units() || was.root() != is.root() || was.source() != is.source() || !slices.Equal(was.calls, is.calls) || !slices.Equal(was.repeated, is.repeated) {
 		x.version++
+	}
+	if is.relative {
+		x.relative[path] = true
+	} else {
+		delete(x.relative, path)
 	}
 	for _, source := range was.sources() {
 		if x.sources[source]--; x.sources[source] == 0 {
@@ -703,21 +717,50 @@ func (x *Index) All(ctx context.Context) ([]*index.File, error) {
 }
 
 // Users returns the paths of the files that use a directory or file, sorted. The caller must not modify
-// them.
+// them. A unit uses what a file that it includes names with a relative path.
 func (x *Index) Users(ctx context.Context, target string) ([]string, error) {
 	if err := x.Scan(ctx); err != nil {
 		return nil, err
 	}
 	x.mu.Lock()
-	defer x.mu.Unlock()
 	u := x.users[target]
-	if u == nil {
-		return nil, nil
-	}
-	if u.sorted == nil {
+	if u != nil && u.sorted == nil {
 		u.sorted = slices.Sorted(maps.Keys(u.paths))
 	}
-	return slices.Clip(u.sorted), nil
+	var out []string
+	if u != nil {
+		out = slices.Clip(u.sorted)
+	}
+	relative := len(x.relative) > 0
+	x.mu.Unlock()
+	if !relative {
+		return out, nil
+	}
+	more := x.throughIncludes().users[target]
+	out = slices.DeleteFunc(slices.Clone(out), func(path string) bool { return !x.uses(path, target) })
+	out = append(out, more...)
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// uses reports whether a file uses a directory or file by itself, and not only by a path that is relative to the units
+// that include it.
+func (x *Index) uses(path, target string) bool {
+	x.mu.Lock()
+	e := x.entries[path]
+	per := e != nil && e.relative && x.included(path)
+	x.mu.Unlock()
+	if !per {
+		return true
+	}
+	for via := range e.file.Paths {
+		if !toUnit(e.file, via) {
+			if dir, p := x.written(e.file, via); x.resolved(e.file, via, dir, p) == target {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Version returns a number that changes if a file appears or disappears, declares units or no longer does, or
@@ -756,7 +799,15 @@ func (x *Index) Linked(path string) string {
 func (x *Index) Target(f *index.File, via string) string { return x.target(f, via) }
 
 func (x *Index) target(f *index.File, via string) string {
+	if x.PerUnit(f, via) {
+		return ""
+	}
 	dir, p := x.written(f, via)
+	return x.resolved(f, via, dir, p)
+}
+
+// resolved returns the directory or file to which the source or path p of an address refers, relative to dir, or "".
+func (x *Index) resolved(f *index.File, via, dir, p string) string {
 	if p == "" {
 		return ""
 	}
@@ -794,6 +845,108 @@ func (x *Index) target(f *index.File, via string) string {
 		return x.files.UnitFile(path)
 	}
 	return path
+}
+
+// toUnit reports whether a path of a file is relative to the unit, if a unit includes the file.
+func toUnit(f *index.File, via string) bool {
+	p := f.Paths[via]
+	return p != "" && !filepath.IsAbs(p) && (via == "terraform" && unit.LocalSource(p) || isDependency(via))
+}
+
+// isDependency reports whether an address is that of a dependency block, or of an element of a dependencies block.
+func isDependency(via string) bool {
+	return strings.HasPrefix(via, "dependency.") || strings.HasPrefix(via, "dependencies.")
+}
+
+// PerUnit reports whether a path of a file refers to another directory for each unit that includes the file.
+func (x *Index) PerUnit(f *index.File, via string) bool {
+	if f.Kind != index.Unit || index.IsDefault(f.Path) || !toUnit(f, via) {
+		return false
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.included(f.Path)
+}
+
+// included reports whether a unit includes a file. The caller holds mu.
+func (x *Index) included(path string) bool {
+	u := x.users[path]
+	if u == nil {
+		return false
+	}
+	for user := range u.paths {
+		if includes(x.entries[user], path) {
+			return true
+		}
+	}
+	return false
+}
+
+// includes reports whether a file includes another.
+func includes(e *entry, path string) bool {
+	return e != nil && slices.ContainsFunc(e.edges, func(g edge) bool { return g.to == path && strings.HasPrefix(g.via, "include.") })
+}
+
+// TargetFor is Target for a file that a unit includes: relative paths are relative to the unit.
+func (x *Index) TargetFor(unitFile, f *index.File, via string) string {
+	if x.PerUnit(f, via) {
+		return x.resolved(f, via, filepath.Dir(unitFile.Path), f.Paths[via])
+	}
+	if to := x.target(f, via); to != "" {
+		return to
+	}
+	return x.target(unitFile, via)
+}
+
+// An inclusion contains the units that use directories and files through the relative paths of files that they
+// include.
+type inclusion struct {
+	version int // of the index
+	users   map[string][]string
+}
+
+// throughIncludes returns the inclusion of the index as it is now. It is computed again only if the version has
+// changed, because a file may be included by thousands of units.
+func (x *Index) throughIncludes() *inclusion {
+	x.mu.Lock()
+	kept, version := x.inclusion, x.version
+	if kept != nil && kept.version == version {
+		x.mu.Unlock()
+		return kept
+	}
+	type pair struct{ unit, part *entry }
+	var pairs []pair
+	for path := range x.relative {
+		for user := range x.users[path].all() {
+			if e := x.entries[user]; includes(e, path) {
+				pairs = append(pairs, pair{e, x.entries[path]})
+			}
+		}
+	}
+	x.mu.Unlock()
+	out := &inclusion{version, map[string][]string{}}
+	for _, p := range pairs {
+		for via, text := range p.part.file.Paths {
+			if _, own := p.unit.file.Paths[via]; own && !strings.HasPrefix(via, "dependencies.") || !toUnit(p.part.file, via) {
+				continue
+			}
+			if to := x.resolved(p.part.file, via, filepath.Dir(p.unit.file.Path), text); to != "" {
+				out.users[to] = append(out.users[to], p.unit.file.Path)
+			}
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.inclusion = out
+	return out
+}
+
+// all returns the paths. nil has none.
+func (u *users) all() map[string]bool {
+	if u == nil {
+		return nil
+	}
+	return u.paths
 }
 
 // Written returns the source or path of an address as it is written in the file, in another file of its
@@ -912,8 +1065,8 @@ func (x *Index) known(path string) *entry {
 	return x.entries[path]
 }
 
-// dependencies returns the units on which a unit depends through dependency blocks of its file and of those that
-// it merges. A block with the argument enabled is left out.
+// dependencies returns the units on which a unit depends through dependency and dependencies blocks of its file and of
+// those that it merges. A block with the argument enabled is left out.
 func (x *Index) dependencies(path string) (out []Dependency) {
 	own := x.known(path)
 	if own == nil {
@@ -924,11 +1077,19 @@ func (x *Index) dependencies(path string) (out []Dependency) {
 	for i := 0; i < len(files) && i < maxMerged; i++ {
 		for _, g := range files[i].edges {
 			switch {
-			case !strings.HasPrefix(g.via, "dependency."):
+			case !isDependency(g.via):
 				if e := x.known(g.to); e != nil {
 					files = append(files, e)
 				}
 			case seen[g.via]:
+			case strings.HasPrefix(g.via, "dependencies."): // those of all files count
+				to := g.to
+				if i > 0 {
+					to = x.TargetFor(own.file, files[i].file, g.via)
+				}
+				if to != "" {
+					out = append(out, Dependency{path, to, g.via})
+				}
 			default:
 				seen[g.via] = true
 				to := g.to
@@ -1074,7 +1235,7 @@ func (x *Index) moduleOf(f *index.File, addr string) (Symbol, bool) {
 // OwnModule returns the directory of a unit file if the module of the unit is there, or "": the unit and the
 // files that it merges have no source.
 func (x *Index) OwnModule(f *index.File) string {
-	if _, written := f.Paths["terraform"]; written || !isDefault(f.Path) {
+	if _, written := f.Paths["terraform"]; written || !index.IsDefault(f.Path) {
 		return ""
 	}
 	if _, p, known := x.inherited(f, "terraform", 0); p != "" || !known {
@@ -1181,7 +1342,7 @@ func (x *Index) Everywhere(ctx context.Context, s Symbol) ([]Place, error) {
 			}
 			// The outputs of a unit's module are used by the units that depend on the unit.
 			// Units that merge a file have its source.
-			if f.Kind == index.Unit && (!isDefault(path) || strings.HasPrefix(s.Addr, "output.") && x.target(f, "terraform") == s.Scope) {
+			if f.Kind == index.Unit && (!index.IsDefault(path) || strings.HasPrefix(s.Addr, "output.") && x.target(f, "terraform") == s.Scope) {
 				queue = append(queue, path)
 			}
 		}

@@ -34,7 +34,8 @@ func (t *texts) compact(f *index.File) {
 	}
 	f.Merges = slices.Clone(f.Merges)
 	for i := range f.Links {
-		f.Links[i].Text = t.share(f.Links[i].Text)
+		l := &f.Links[i]
+		l.Text, l.Via = t.share(l.Text), t.share(l.Via)
 	}
 	for i := range f.Searched {
 		f.Searched[i] = t.share(f.Searched[i])

@@ -21,6 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/terrace-iac/terrace/unit/migrate"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // An opening contains everything with which unit and stack files are read for one result.
@@ -90,12 +91,6 @@ func (u *Unit) read() *reading { return u.reading }
 
 func (u *Unit) close() {}
 
-// isDefault reports whether a file has the default name of unit files.
-func isDefault(path string) bool {
-	base := filepath.Base(path)
-	return base == unit.DefaultName || base == unit.DefaultJSONName
-}
-
 // UnitFile returns the path of the unit file in a directory, which may not exist.
 func (s *Session) UnitFile(dir string) string { return s.Files.UnitFile(dir) }
 
@@ -110,7 +105,7 @@ func (f *Files) UnitFile(dir string) string {
 
 // IsUnit reports whether a file contains units, and not parts that units read.
 func (s *Session) IsUnit(path string) bool {
-	if isDefault(path) {
+	if index.IsDefault(path) {
 		return true
 	}
 	return hasUnits(s.Index.File(path))
@@ -266,6 +261,37 @@ func (u *Unit) Explain(ctx context.Context, file, address, module string) (*expl
 	})
 	u.tidy(x)
 	return x, ds
+}
+
+// ModuleDir returns the directory of the module of the unit, or of the first unit of an environment file. It is ""
+// if the source is not local, or not known.
+func (u *Unit) ModuleDir(ctx context.Context) string {
+	if !u.using.enter(ctx) {
+		return ""
+	}
+	defer u.using.leave()
+	one := u.of("")
+	if one == nil {
+		return ""
+	}
+	tf, ds := one.Terraform(u.estate.Task(ctx))
+	if ds.HasErrors() {
+		return ""
+	}
+	dir := u.overlay.Source(filepath.Dir(u.Path))
+	if tf == nil || tf.Source == nil {
+		return dir
+	}
+	v := tf.Source.Value
+	if !v.IsKnown() || v.IsNull() || v.IsMarked() || v.Type() != cty.String || !unit.LocalSource(v.AsString()) {
+		return ""
+	}
+	path, _, _ := strings.Cut(v.AsString(), "?")
+	root, sub := unit.SplitSource(path)
+	if !filepath.IsAbs(root) {
+		root = filepath.Join(filepath.Dir(u.Path), root)
+	}
+	return filepath.Join(root, sub)
 }
 
 // Instances is Module.Instances for the module of the unit, or of the first unit of an environment file.
