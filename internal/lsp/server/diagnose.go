@@ -111,6 +111,7 @@ func (s *Server) publishAround(ctx context.Context, path string) bool {
 // publish publishes the diagnostics of one file, unless the client has them: first with the last findings
 // of rules, then with the new ones. It returns false if ctx ended.
 func (s *Server) publish(ctx context.Context, path string) bool {
+	path = s.Session.Files.Real(path)
 	b := s.Session.Files.Buffer(path)
 	out := &protocol.PublishDiagnosticsParams{URI: document.URI(path), Diagnostics: []protocol.Diagnostic{}}
 	if b == nil {
@@ -140,18 +141,37 @@ func (s *Server) send(ctx context.Context, path string, b *workspaceBuffer, out 
 	if err != nil {
 		return true
 	}
-	s.mu.Lock()
-	same := s.published[path] == string(text) || b == nil && s.published[path] == ""
-	if b == nil {
-		delete(s.published, path)
-	} else {
-		s.published[path] = string(text)
+	uris := []string{out.URI}
+	if b != nil {
+		uris = s.Session.Files.URIs(path)
 	}
-	s.mu.Unlock()
-	if !same {
-		_ = s.rpc.Notify(ctx, "textDocument/publishDiagnostics", out) // fails only if the client is gone
+	for _, uri := range uris {
+		s.mu.Lock()
+		same := s.published[uri] == string(text) || b == nil && s.published[uri] == ""
+		if b == nil {
+			delete(s.published, uri)
+		} else {
+			s.published[uri] = string(text)
+		}
+		s.mu.Unlock()
+		if !same {
+			each := *out
+			each.URI = uri
+			_ = s.rpc.Notify(ctx, "textDocument/publishDiagnostics", &each) // fails only if the client is gone
+		}
 	}
 	return true
+}
+
+// unpublish withdraws the diagnostics of a closed document, if its file is still open by another path.
+func (s *Server) unpublish(ctx context.Context, uri string) {
+	s.mu.Lock()
+	old := s.published[uri]
+	delete(s.published, uri)
+	s.mu.Unlock()
+	if old != "" {
+		_ = s.rpc.Notify(ctx, "textDocument/publishDiagnostics", &protocol.PublishDiagnosticsParams{URI: uri, Diagnostics: []protocol.Diagnostic{}}) // fails only if the client is gone
+	}
 }
 
 // # Findings of rules
@@ -202,6 +222,9 @@ func (s *Server) lastRuled(path string, text *document.Text) []protocol.Diagnost
 // ruleFindings returns the findings of rules in a file as it is now, and the validations that fail for the values
 // from its view. ok is false if they are not known: the module or unit has errors, or ctx ended.
 func (s *Server) ruleFindings(ctx context.Context, path string, text *document.Text) (out []protocol.Diagnostic, ok bool) {
+	if ctx.Err() != nil {
+		return nil, false
+	}
 	found := s.rulings(ctx, path)
 	if found == nil || ctx.Err() != nil {
 		return nil, false
@@ -304,7 +327,7 @@ func (s *Server) rulings(ctx context.Context, path string) *workspace.Rulings {
 
 // diagnostic answers a client that requests diagnostics.
 func (s *Server) diagnostic(ctx context.Context, p *protocol.DocumentDiagnosticParams) (any, error) {
-	path := document.Path(p.TextDocument.URI)
+	path := s.path(p.TextDocument.URI)
 	if path == "" {
 		return nil, refuse("%s is not a file", p.TextDocument.URI)
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/terrace-iac/terrace/internal/lsp/document"
 	"github.com/terrace-iac/terrace/internal/lsp/index"
 	"github.com/terrace-iac/terrace/internal/lsp/protocol"
 	"github.com/terrace-iac/terrace/internal/lsp/workspace"
@@ -296,7 +295,7 @@ func (s *Server) rename(ctx context.Context, p *protocol.RenameParams) (*protoco
 		if !ok {
 			return nil, refuse("the rename needs a moved block, which cannot be added to the JSON in %s", base.File.Path)
 		}
-		uri := document.URI(base.File.Path)
+		uri := s.uriOf(base.File.Path)
 		changes[uri] = append(changes[uri], e)
 	} else if r.movable() && base != nil {
 		at := s.Session.Files.Text(base.File.Path)
@@ -305,7 +304,7 @@ func (s *Server) rename(ctx context.Context, p *protocol.RenameParams) (*protoco
 		if !bytes.HasSuffix(at.Bytes, []byte("\n")) {
 			block = "\n" + block
 		}
-		uri := document.URI(base.File.Path)
+		uri := s.uriOf(base.File.Path)
 		changes[uri] = append(changes[uri], protocol.TextEdit{Range: end, NewText: block})
 	}
 	return &protocol.WorkspaceEdit{Changes: changes}, nil

@@ -114,7 +114,7 @@ func (s *Server) willRenameFiles(ctx context.Context, p *protocol.RenameFilesPar
 func (s *Server) didRenameFiles(_ context.Context, p *protocol.RenameFilesParams) {
 	s.Session.Index.Invalidate()
 	for _, f := range p.Files {
-		s.outdated(document.Path(f.NewURI))
+		s.outdated(s.path(f.NewURI))
 	}
 }
 

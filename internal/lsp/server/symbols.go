@@ -22,7 +22,7 @@ const maxSymbols = 500
 
 // parsed returns the text and the syntax of a document. body is nil for files in other syntaxes.
 func (s *Server) parsed(d protocol.TextDocumentIdentifier) (path string, text *document.Text, body *hclsyntax.Body) {
-	path = document.Path(d.URI)
+	path = s.path(d.URI)
 	text = s.Session.Files.Text(path)
 	if index.KindOf(path).Indexed() {
 		body, _ = index.Parse(path, text.Bytes)
@@ -242,7 +242,7 @@ func (s *Server) links(ctx context.Context, p *protocol.DocumentLinkParams) ([]p
 	out := []protocol.DocumentLink{}
 	for _, l := range f.Links {
 		if to := s.linked(ctx, f, l); to != "" {
-			out = append(out, protocol.DocumentLink{Range: text.Range(l.Start, l.End, s.encoding), Target: document.URI(to)})
+			out = append(out, protocol.DocumentLink{Range: text.Range(l.Start, l.End, s.encoding), Target: s.uriOf(to)})
 		}
 	}
 	if f.Kind == index.Stack && s.client.Workspace.TextDocumentContent != nil {

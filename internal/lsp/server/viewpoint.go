@@ -704,7 +704,7 @@ type viewpointsResult struct {
 func (s *Server) viewpoints(ctx context.Context, p *struct {
 	TextDocument protocol.TextDocumentIdentifier `json:"textDocument"`
 }) (*viewpointsResult, error) {
-	path := document.Path(p.TextDocument.URI)
+	path := s.path(p.TextDocument.URI)
 	all := s.viewsOf(ctx, path)
 	out := &viewpointsResult{All: []string{}, Current: s.seenFrom(ctx, path).uri()}
 	for _, v := range all {

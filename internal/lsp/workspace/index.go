@@ -244,6 +244,9 @@ func (x *Index) Ready() bool {
 // Scan waits until the workspace was walked over once. If that was long ago, it starts another walk in
 // the background.
 func (x *Index) Scan(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	for _, b := range x.files.Open() { // an edit counts at once
 		if index.KindOf(b.Path) != index.Other {
 			x.File(b.Path)
@@ -287,7 +290,7 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 	if !walked.Equal(before) && !walked.IsZero() {
 		return nil
 	}
-	found, links := map[string]bool{}, map[string]string{}
+	found, links, dirs := map[string]bool{}, map[string]string{}, map[string]string{}
 	var paths []string
 	for _, root := range roots {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -299,6 +302,10 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 				return nil // a directory that cannot be read has no names
 			case d.IsDir() && slices.Contains(skipped, d.Name()):
 				return fs.SkipDir
+			case d.Type()&fs.ModeSymlink != 0 && isDir(path):
+				if to, err := filepath.EvalSymlinks(path); err == nil && inside(to, roots) {
+					dirs[path] = to
+				}
 			case !index.KindOf(d.Name()).Indexed() || found[path]:
 			case d.Type()&fs.ModeSymlink != 0:
 				to, err := filepath.EvalSymlinks(path)
@@ -319,6 +326,13 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 		if err != nil {
 			return err
 		}
+	}
+	if x.files.setLinks(dirs) { // paths through a link lead to other files than before
+		x.mu.Lock()
+		for _, e := range x.entries {
+			e.outdated = true
+		}
+		x.mu.Unlock()
 	}
 	for _, b := range x.files.Open() {
 		if !found[b.Path] && index.KindOf(b.Path).Indexed() {
@@ -353,6 +367,20 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 	return nil
 }
 
+// isDir reports whether a path is that of a directory, or of a symbolic link to one.
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// inside reports whether a directory is one of the roots or below one, and not in a directory that is left out.
+func inside(dir string, roots []string) bool {
+	return slices.ContainsFunc(roots, func(root string) bool {
+		rel, err := filepath.Rel(root, dir)
+		return err == nil && filepath.IsLocal(rel) && !slices.ContainsFunc(strings.Split(filepath.ToSlash(rel), "/"), func(name string) bool { return slices.Contains(skipped, name) })
+	})
+}
+
 // File returns the names in a file, as it is now.
 func (x *Index) File(path string) *index.File {
 	x.refreshed(nil)
@@ -370,6 +398,7 @@ func (x *Index) refreshed(done <-chan struct{}) {
 }
 
 func (x *Index) file(path string) *index.File {
+	path = x.files.Real(path)
 	v := x.files.versionOf(path)
 	x.mu.Lock()
 	e := x.entries[path]
@@ -812,10 +841,10 @@ func (x *Index) resolved(f *index.File, via, dir, p string) string {
 		return ""
 	}
 	at := func(p string) string {
-		if filepath.IsAbs(p) {
-			return filepath.Clean(p)
+		if !filepath.IsAbs(p) {
+			p = filepath.Join(dir, p)
 		}
-		return filepath.Join(dir, p)
+		return x.files.Real(filepath.Clean(p))
 	}
 	if strings.HasPrefix(via, "local.") && index.KindOf(p) == index.Data {
 		return at(p)
@@ -838,7 +867,7 @@ func (x *Index) resolved(f *index.File, via, dir, p string) string {
 		}
 		p, _, _ = strings.Cut(p, "?")
 		root, sub := unit.SplitSource(p)
-		return filepath.Join(at(root), sub)
+		return x.files.Real(filepath.Join(at(root), sub))
 	}
 	path := at(p)
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
