@@ -57,8 +57,8 @@ func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) 
 
 // ModuleInstances returns the addresses of the instances of a called module, in the order of their keys, at most
 // limit. calls contains the names of the module calls that lead to the module from the root module. Instances that
-// are not known have one address, without a key, and so has a call without instances. The result is nil if a
-// call does not exist, or if its module is not installed.
+// are not known have one address, without a key. The result is nil, and not empty, if a call does not exist, or if
+// its module is not installed.
 func (e *Engine) ModuleInstances(ctx context.Context, calls []string, o ExplainOptions, limit int) []addr.ModuleInstance {
 	x, t, ds := e.explainer(ctx, o)
 	if ds.HasErrors() {
@@ -76,7 +76,7 @@ func (e *Engine) ModuleInstances(ctx context.Context, calls []string, o ExplainO
 			if ok && !known.Unknown {
 				next = append(next, known.All...)
 			}
-			if !ok || known.Unknown || known.Placeholder != nil || len(known.All) == 0 {
+			if !ok || known.Unknown || known.Placeholder != nil {
 				next = append(next, call.AnyChild())
 			}
 			if len(next) >= limit || ctx.Err() != nil {

@@ -267,22 +267,36 @@ func (s *Server) viewOfModule(ctx context.Context, path string) view {
 	case chosen.at == "":
 	case !ready && s.Session.Files.Exists(chosen.at):
 		return chosen
-	case slices.ContainsFunc(all, func(c caller) bool { return c.view == chosen.withoutKeys() }):
+	case slices.ContainsFunc(all, func(c caller) bool { return c.view == chosen.withoutKeys() && s.exists(ctx, c) }):
 		return chosen
 	}
 	if own := s.ownUnit(dir); own != "" || values {
 		return view{at: own}
 	}
-	return nearest(all, s.Session.Index.IsRoot(dir))
+	return s.nearest(ctx, dir, all)
 }
 
-// nearest returns the default view of a module without a unit in its directory. A root module has values of its
-// own, so that it is seen alone.
-func nearest(all []caller, root bool) view {
-	if len(all) == 0 || root {
+// maxEmpty is the number of calls without instances that are left out in the search for the nearest view.
+const maxEmpty = 5
+
+// nearest returns the default view of a module without a unit in its directory: the first of all that has an
+// instance of the module. A root module has values of its own, so that it is seen alone.
+func (s *Server) nearest(ctx context.Context, dir string, all []caller) view {
+	if s.Session.Index.IsRoot(dir) {
 		return view{}
 	}
-	return all[0].view
+	for _, c := range all[:min(len(all), maxEmpty+1)] {
+		if s.exists(ctx, c) {
+			return c.view
+		}
+	}
+	return view{}
+}
+
+// exists reports whether the calls of a view lead to an instance of the module, as far as that is known.
+func (s *Server) exists(ctx context.Context, c caller) bool {
+	each := s.instancesOf(ctx, c)
+	return each == nil || len(each) > 0
 }
 
 // A caller is a view of a module without the keys of instances.
@@ -380,8 +394,8 @@ func (s *Server) findCallers(ctx context.Context, dir string) []caller {
 func (s *Server) instanceOf(ctx context.Context, dir string, v view) view {
 	all, _ := s.callersOf(ctx, dir)
 	for _, c := range all {
-		if c.view == v.withoutKeys() && c.repeated {
-			if each := s.instances(ctx, c.view); len(each) > 0 && !slices.Contains(each, v.calls) {
+		if c.view == v.withoutKeys() {
+			if each := s.instancesOf(ctx, c); len(each) > 0 && !slices.Contains(each, v.calls) {
 				v.calls = each[0]
 			}
 		}
@@ -389,21 +403,25 @@ func (s *Server) instanceOf(ctx context.Context, dir string, v view) view {
 	return v
 }
 
-// instances returns the addresses of the instances of the module to which the calls of a view lead. calls has no
-// keys.
-func (s *Server) instances(ctx context.Context, v view) []string {
-	if v.isUnit() {
-		if u := s.Session.Unit(ctx, v.at); u != nil {
-			return u.Instances(ctx, v.calls)
+// instancesOf returns the addresses of the instances of the module to which the calls of a view lead. It is nil if
+// they are not known, because the view has errors.
+func (s *Server) instancesOf(ctx context.Context, c caller) []string {
+	if !c.repeated {
+		return []string{c.calls}
+	}
+	if c.isUnit() {
+		if u := s.Session.Unit(ctx, c.at); u != nil {
+			return u.Instances(ctx, c.calls)
 		}
-	} else if m := s.Session.Module(ctx, v.at); m != nil {
-		return m.Instances(ctx, v.calls)
+	} else if m := s.Session.Module(ctx, c.at); m != nil {
+		return m.Instances(ctx, c.calls)
 	}
 	return nil
 }
 
 // viewsOf returns the views from which the user can choose for a file, the nearest first. The instances of a module
-// call with count or for_each are views of their own. Instances that are not known are one view.
+// call with count or for_each are views of their own. Instances that are not known are one view, and a call without
+// instances is none.
 func (s *Server) viewsOf(ctx context.Context, path string) []view {
 	var out []view
 	if !index.KindOf(path).OfModule() {
@@ -421,11 +439,13 @@ func (s *Server) viewsOf(ctx context.Context, path string) []view {
 	expanded := 0
 	for _, c := range all {
 		var each []string
-		if c.repeated && expanded < maxExpanded && limited.Err() == nil {
-			expanded++
-			each = s.instances(limited, c.view)
+		if !c.repeated || expanded < maxExpanded && limited.Err() == nil {
+			each = s.instancesOf(limited, c)
 		}
-		if len(each) == 0 {
+		if c.repeated {
+			expanded++
+		}
+		if each == nil {
 			each = []string{c.calls}
 		}
 		for _, calls := range each {
@@ -715,7 +735,7 @@ func (s *Server) viewpoints(ctx context.Context, p *struct {
 		v := view{at: s.ownUnit(dir)}
 		if k := index.KindOf(path); v.at == "" && k.OfModule() {
 			callers, _ := s.callersOf(ctx, dir)
-			v = s.instanceOf(ctx, dir, nearest(callers, s.Session.Index.IsRoot(dir)))
+			v = s.instanceOf(ctx, dir, s.nearest(ctx, dir, callers))
 		}
 		out.Default = v.uri()
 	} else if len(all) > 0 {

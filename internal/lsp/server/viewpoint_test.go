@@ -224,6 +224,12 @@ terraform {
 inputs = {
   name = "u"
 }
+-- inner/wrapper/main.tf --
+module "inner" {
+  for_each = {}
+  source   = "../"
+  text     = each.key
+}
 -- self/main.tf --
 module "self" {
   source = "./"
@@ -323,6 +329,12 @@ module "this" {
 	edit(`["x", "y"]`, `["x"]`)
 	current, value := now()
 	equal(t, "another instance", []string{current, value}, `root#module.b["x"].module.inner`, `"M-X"`)
+	edit(`["x"]`, `[]`)
+	current, value = now()
+	equal(t, "no instance", []string{current, value}, "root#module.a.module.inner", `"M-R"`)
+	edit(`[]`, `["x"]`)
+	current, value = now()
+	equal(t, "the choice counts again", []string{current, value}, `root#module.b["x"].module.inner`, `"M-X"`)
 	edit(`module "b"`, `module "n"`)
 	current, value = now()
 	equal(t, "another call", []string{current, value}, "root#module.a.module.inner", `"M-R"`)

@@ -319,7 +319,8 @@ const maxInstances = 100
 
 // Instances returns the addresses of the instances of a module that the module calls, such as
 // module.app["a"].module.db, at most maxInstances. calls is such an address without keys. Instances that are not
-// known have one address without a key. The result is nil if there is no such call, or if the module has errors.
+// known have one address without a key. The result is nil, and not empty, if there is no such call, or if the module
+// has errors.
 func (m *Module) Instances(ctx context.Context, calls string) []string {
 	if !m.using.enter(ctx) {
 		return nil
@@ -350,7 +351,12 @@ func callNames(calls string) (out []string) {
 	return out
 }
 
-func textsOf(all []addr.ModuleInstance) (out []string) {
+// textsOf returns addresses as texts. The result is nil only if all is.
+func textsOf(all []addr.ModuleInstance) []string {
+	if all == nil {
+		return nil
+	}
+	out := []string{}
 	for _, a := range all {
 		out = append(out, string(a))
 	}
