@@ -168,6 +168,9 @@ type File struct {
 	// order of the text.
 	Merges []string
 	Links  []Link
+	// Finds contains the names of files that read_terragrunt_config reads where find_in_parent_folders finds them, by the
+	// address of the local value. In a file that units include, the search begins at each unit.
+	Finds map[string]string
 	// Searched contains the names of files that were searched in parent directories. Paths depends on
 	// where such files exist.
 	Searched []string
@@ -504,6 +507,12 @@ func (w *walker) unit(body *hclsyntax.Body) {
 			for _, a := range b.Body.Attributes {
 				if s := w.read(a.Expr, body); s != "" {
 					w.Paths["local."+a.Name] = s
+				}
+				if s := w.finds(a.Expr); s != "" {
+					if w.Finds == nil {
+						w.Finds = map[string]string{}
+					}
+					w.Finds["local."+a.Name] = s
 				}
 			}
 		case "dependency", "include", "import", "feature", "module", "unit", "stack":

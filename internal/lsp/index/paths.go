@@ -42,6 +42,22 @@ func (w *walker) read(x hclsyntax.Expression, body *hclsyntax.Body) string {
 	return w.path(call.Args[0], body)
 }
 
+// finds returns the name of the file that an expression reads where find_in_parent_folders finds it, or "".
+func (w *walker) finds(x hclsyntax.Expression) string {
+	if wrap, ok := x.(*hclsyntax.TemplateWrapExpr); ok { // in JSON syntax
+		x = wrap.Wrapped
+	}
+	read, ok := x.(*hclsyntax.FunctionCallExpr)
+	if !ok || read.Name != "read_terragrunt_config" || len(read.Args) == 0 || IsDefault(w.Path) {
+		return ""
+	}
+	find, ok := read.Args[0].(*hclsyntax.FunctionCallExpr)
+	if !ok || find.Name != "find_in_parent_folders" || len(find.Args) == 0 {
+		return ""
+	}
+	return w.constant(find.Args[0])
+}
+
 // Paths computes the paths that expressions of a file name.
 type Paths struct {
 	Dir string // of the file

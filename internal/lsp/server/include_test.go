@@ -165,3 +165,71 @@ locals {
 	c.call("textDocument/definition", c.at("a/terragrunt.hcl", `"../c`), &all)
 	equal(t, "definition", c.places(all), "c/terragrunt.hcl:1 ")
 }
+
+// A file that an included file reads where find_in_parent_folders finds it is another one for each unit.
+func TestFilesThatIncludedFilesFind(t *testing.T) {
+	c := start(t, unpack(t, `
+-- root.hcl --
+locals {
+  account = read_terragrunt_config(find_in_parent_folders("account.hcl"))
+  name    = local.account.locals.name
+}
+inputs = {
+  name = local.name
+}
+-- prod/account.hcl --
+locals {
+  name = "p"
+  long = "${local.name}-account"
+}
+-- dev/account.hcl --
+locals {
+  name = "d"
+}
+-- prod/eu/app/terragrunt.hcl --
+include "root" {
+  path = find_in_parent_folders("root.hcl")
+}
+-- prod/us/app/terragrunt.hcl --
+include "root" {
+  path = find_in_parent_folders("root.hcl")
+}
+-- dev/app/terragrunt.hcl --
+include "root" {
+  path = find_in_parent_folders("root.hcl")
+}
+`), nil)
+	views := func(name string) (out []string) {
+		var r viewpointsResult
+		c.call("terrace/viewpoints", map[string]any{"textDocument": map[string]any{"uri": c.uri(name)}}, &r)
+		for _, u := range r.All {
+			out = append(out, c.name(u))
+		}
+		return out
+	}
+	defined := func() []string {
+		t.Helper()
+		var all []protocol.Location
+		c.call("textDocument/definition", c.at("root.hcl", "account.locals.na"), &all)
+		return c.places(all)
+	}
+	equal(t, "viewpoints", views("prod/account.hcl"), "prod/eu/app/terragrunt.hcl", "prod/us/app/terragrunt.hcl")
+	equal(t, "viewpoints of the other file", views("dev/account.hcl"), "dev/app/terragrunt.hcl")
+	equal(t, "definition", defined(), "dev/account.hcl:2 name")
+	if got := c.hoverText("prod/account.hcl", "local.na"); !strings.Contains(got, `local.name = "p"`) || !strings.Contains(got, "Seen from prod/eu/app:") {
+		t.Errorf("hover: %s", got)
+	}
+	if got := c.hoverText("root.hcl", "account.locals.na"); !strings.Contains(got, `"d"`) {
+		t.Errorf("hover in the root file: %s", got)
+	}
+	c.choose("root.hcl", c.uri("prod/us/app/terragrunt.hcl"))
+	equal(t, "definition seen from prod", defined(), "prod/account.hcl:2 name")
+	p := c.at("prod/account.hcl", "  na")
+	p["newName"] = "new"
+	if err := c.try("textDocument/rename", p, nil); err == nil || !strings.Contains(err.Error(), "root.hcl") {
+		t.Errorf("a rename that would have to change the other file too: %v", err)
+	}
+	p = c.at("prod/account.hcl", "  lo")
+	p["newName"] = "new"
+	c.call("textDocument/rename", p, nil)
+}

@@ -18,7 +18,7 @@ import (
 // of the unit from which the file is seen, or of the directory that the engine computes for the unit's module.
 func (s *Server) resolve(ctx context.Context, f *index.File, o *index.Occurrence) (workspace.Symbol, bool) {
 	kind, _, _ := strings.Cut(o.Via, ".")
-	through := f.Kind == index.Unit && (kind == "terraform" || kind == "dependency")
+	through := f.Kind == index.Unit && (kind == "terraform" || kind == "dependency" || f.Finds[o.Via] != "")
 	if !through || s.Session.IsUnit(f.Path) {
 		if sym, ok := s.Session.Index.Resolve(f, o); ok || !through {
 			return sym, ok
@@ -329,6 +329,9 @@ func (s *Server) complete(ctx context.Context, r *renamed, places []workspace.Pl
 		if !s.inWorkspace(pl.File.Path) {
 			return refuse("%s is also used in %s, which is not part of the workspace", r.sym.Addr, pl.File.Path)
 		}
+	}
+	if finding := x.Finding(filepath.Base(r.sym.Scope), r.sym.Addr); len(finding) > 0 {
+		return refuse("%s is also used in %s, which reads another file for each unit", r.sym.Addr, finding[0])
 	}
 	if index.KindOf(r.sym.Scope) == index.Data {
 		if err := s.completeKey(ctx, r); err != nil {

@@ -429,6 +429,7 @@ func (x *Index) file(path string) *index.File {
 		e.file.Last = x.last(path, old)
 	}
 	part := e.file.Kind == index.Unit && !index.IsDefault(path) && !hasUnits(e.file)
+	e.relative = part && len(e.file.Finds) > 0
 	for via := range e.file.Paths {
 		e.relative = e.relative || part && toUnit(e.file, via)
 		dir, p := x.written(e.file, via)
@@ -878,6 +879,9 @@ func (x *Index) resolved(f *index.File, via, dir, p string) string {
 
 // toUnit reports whether a path of a file is relative to the unit, if a unit includes the file.
 func toUnit(f *index.File, via string) bool {
+	if f.Finds[via] != "" {
+		return true
+	}
 	p := f.Paths[via]
 	return p != "" && !filepath.IsAbs(p) && (via == "terraform" && unit.LocalSource(p) || isDependency(via))
 }
@@ -919,12 +923,46 @@ func includes(e *entry, path string) bool {
 // TargetFor is Target for a file that a unit includes: relative paths are relative to the unit.
 func (x *Index) TargetFor(unitFile, f *index.File, via string) string {
 	if x.PerUnit(f, via) {
+		if name := f.Finds[via]; name != "" {
+			return x.found(filepath.Dir(filepath.Dir(unitFile.Path)), name)
+		}
 		return x.resolved(f, via, filepath.Dir(unitFile.Path), f.Paths[via])
 	}
 	if to := x.target(f, via); to != "" {
 		return to
 	}
 	return x.target(unitFile, via)
+}
+
+// found returns the path of the first indexed file with a name in a directory and its parents, or "".
+func (x *Index) found(dir, name string) string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for ; ; dir = filepath.Dir(dir) {
+		if path := filepath.Join(dir, name); x.entries[path] != nil {
+			return path
+		}
+		if filepath.Dir(dir) == dir {
+			return ""
+		}
+	}
+}
+
+// Finding returns the paths of the files that search for a file with a name for each unit, and use an address of it.
+func (x *Index) Finding(name, address string) (out []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for path := range x.relative {
+		f := x.entries[path].file
+		for i := range f.Names {
+			if o := &f.Names[i]; o.Addr == address && f.Finds[o.Via] == name {
+				out = append(out, path)
+				break
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // An inclusion contains the units that use directories and files through the relative paths of files that they
@@ -954,7 +992,19 @@ func (x *Index) throughIncludes() *inclusion {
 	}
 	x.mu.Unlock()
 	out := &inclusion{version, map[string][]string{}}
+	found := map[string]string{}
 	for _, p := range pairs {
+		for _, name := range p.part.file.Finds {
+			dir := filepath.Dir(filepath.Dir(p.unit.file.Path))
+			to, known := found[filepath.Join(dir, name)]
+			if !known { // units in one directory find the same file
+				to = x.found(dir, name)
+				found[filepath.Join(dir, name)] = to
+			}
+			if to != "" {
+				out.users[to] = append(out.users[to], p.unit.file.Path)
+			}
+		}
 		for via, text := range p.part.file.Paths {
 			if _, own := p.unit.file.Paths[via]; own && !strings.HasPrefix(via, "dependencies.") || !toUnit(p.part.file, via) {
 				continue

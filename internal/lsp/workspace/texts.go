@@ -45,6 +45,9 @@ func (t *texts) compact(f *index.File) {
 		paths[t.share(via)] = t.share(path)
 	}
 	f.Paths = paths
+	for via, name := range f.Finds {
+		f.Finds[via] = t.share(name)
+	}
 }
 
 // share returns a text that is equal to s. The caller holds mu.
