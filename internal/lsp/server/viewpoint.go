@@ -160,6 +160,8 @@ func (s *Server) readersOf(ctx context.Context, path string) (out []reader) {
 		}
 		for _, u := range users {
 			switch {
+			case index.IsDefault(u):
+				add(u)
 			case index.KindOf(u) != index.Unit:
 			case s.Session.IsUnit(u):
 				add(u)
@@ -194,7 +196,7 @@ func (s *Server) generatedFrom(ctx context.Context, path string) (out []string) 
 	if !uses && !s.Session.Index.Ready() {
 		return nil // the first answer does not wait; most units are no source of a stack
 	}
-	users, err := s.Session.Index.Users(ctx, filepath.Dir(path))
+	users, err := s.Session.Index.Naming(ctx, filepath.Dir(path)) // stacks are not included
 	if err != nil {
 		return nil
 	}
@@ -217,7 +219,7 @@ func (s *Server) generatedFrom(ctx context.Context, path string) (out []string) 
 func (s *Server) stacksOf(ctx context.Context, path string) (out []string) {
 	seen := map[string]bool{path: true}
 	for queue := []string{path}; len(queue) > 0; queue = queue[1:] {
-		users, err := s.Session.Index.Users(ctx, filepath.Dir(queue[0]))
+		users, err := s.Session.Index.Naming(ctx, filepath.Dir(queue[0]))
 		if err != nil {
 			return nil
 		}
@@ -349,7 +351,13 @@ func (s *Server) findCallers(ctx context.Context, dir string) []caller {
 		count      int
 		repeated   bool
 	}
-	var out []caller
+	type found struct {
+		caller
+		distance int
+	}
+	const separator = string(filepath.Separator)
+	parent := strings.TrimSuffix(dir, separator) + separator
+	var out []found
 	queue := []chain{{dir: dir}}
 	for i := 0; i < len(queue) && ctx.Err() == nil; i++ {
 		at := queue[i]
@@ -370,23 +378,25 @@ func (s *Server) findCallers(ctx context.Context, dir string) []caller {
 				queue = append(queue, next)
 			}
 		}
-		for _, u := range s.unitsOf(ctx, filepath.Join(at.dir, "main.tf")) {
-			out, root = append(out, caller{view{u, at.calls}, at.repeated}), false
+		for _, r := range s.readersOf(ctx, filepath.Join(at.dir, "main.tf")) {
+			out, root = append(out, found{caller{view{r.unit, at.calls}, at.repeated}, distance(parent, r.unit)}), false
 		}
 		if at.calls != "" && (root || s.Session.Index.IsRoot(at.dir)) {
-			out = append(out, caller{view{at.dir, at.calls}, at.repeated})
+			out = append(out, found{caller{view{at.dir, at.calls}, at.repeated}, distance(parent, at.dir+separator)})
 		}
 	}
-	const separator = string(filepath.Separator)
-	parent := strings.TrimSuffix(dir, separator) + separator
-	steps := map[string]int{}
-	for _, c := range out {
-		steps[c.at] = distance(parent, c.dir()+separator)
-	}
-	slices.SortFunc(out, func(a, b caller) int {
-		return cmp.Or(steps[a.at]-steps[b.at], strings.Compare(a.at, b.at), strings.Compare(a.calls, b.calls))
+	slices.SortFunc(out, func(a, b found) int {
+		if a.distance != b.distance {
+			return a.distance - b.distance
+		}
+		return cmp.Or(strings.Compare(a.at, b.at), strings.Compare(a.calls, b.calls))
 	})
-	return out[:min(len(out), maxViewpoints)]
+	out = slices.CompactFunc(out, func(a, b found) bool { return a.view == b.view })
+	views := make([]caller, min(len(out), maxViewpoints))
+	for i := range views {
+		views[i] = out[i].caller
+	}
+	return views
 }
 
 // instanceOf returns a view with the keys of the instances of repeated calls: its own keys if there is such an

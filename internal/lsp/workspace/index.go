@@ -749,6 +749,26 @@ func (x *Index) All(ctx context.Context) ([]*index.File, error) {
 // Users returns the paths of the files that use a directory or file, sorted. The caller must not modify
 // them. A unit uses what a file that it includes names with a relative path.
 func (x *Index) Users(ctx context.Context, target string) ([]string, error) {
+	out, err := x.Naming(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	x.mu.Lock()
+	relative := len(x.relative) > 0
+	x.mu.Unlock()
+	if !relative {
+		return out, nil
+	}
+	more := x.throughIncludes().users[target]
+	out = slices.DeleteFunc(slices.Clone(out), func(path string) bool { return !x.uses(path, target) })
+	out = append(out, more...)
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// Naming returns the paths of the files whose own paths lead to a directory or file, as if no file were included,
+// sorted. The caller must not modify them. It costs less than Users.
+func (x *Index) Naming(ctx context.Context, target string) ([]string, error) {
 	if err := x.Scan(ctx); err != nil {
 		return nil, err
 	}
@@ -761,16 +781,8 @@ func (x *Index) Users(ctx context.Context, target string) ([]string, error) {
 	if u != nil {
 		out = slices.Clip(u.sorted)
 	}
-	relative := len(x.relative) > 0
 	x.mu.Unlock()
-	if !relative {
-		return out, nil
-	}
-	more := x.throughIncludes().users[target]
-	out = slices.DeleteFunc(slices.Clone(out), func(path string) bool { return !x.uses(path, target) })
-	out = append(out, more...)
-	slices.Sort(out)
-	return slices.Compact(out), nil
+	return out, nil
 }
 
 // uses reports whether a file uses a directory or file by itself, and not only by a path that is relative to the units
@@ -981,36 +993,48 @@ func (x *Index) throughIncludes() *inclusion {
 		x.mu.Unlock()
 		return kept
 	}
-	type pair struct{ unit, part *entry }
-	var pairs []pair
+	type part struct {
+		file  *index.File
+		units []*index.File
+	}
+	var parts []part
 	for path := range x.relative {
+		p := part{file: x.entries[path].file}
 		for user := range x.users[path].all() {
 			if e := x.entries[user]; includes(e, path) {
-				pairs = append(pairs, pair{e, x.entries[path]})
+				p.units = append(p.units, e.file)
 			}
 		}
+		parts = append(parts, p)
 	}
 	x.mu.Unlock()
 	out := &inclusion{version, map[string][]string{}}
-	found := map[string]string{}
-	for _, p := range pairs {
-		for _, name := range p.part.file.Finds {
-			dir := filepath.Dir(filepath.Dir(p.unit.file.Path))
-			to, known := found[filepath.Join(dir, name)]
-			if !known { // units in one directory find the same file
-				to = x.found(dir, name)
-				found[filepath.Join(dir, name)] = to
-			}
-			if to != "" {
-				out.users[to] = append(out.users[to], p.unit.file.Path)
+	for _, p := range parts {
+		for _, name := range p.file.Finds {
+			found := map[string]string{} // by directory
+			for _, u := range p.units {
+				dir := filepath.Dir(filepath.Dir(u.Path))
+				to, known := found[dir]
+				if !known {
+					to = x.found(dir, name)
+					found[dir] = to
+				}
+				if to != "" {
+					out.users[to] = append(out.users[to], u.Path)
+				}
 			}
 		}
-		for via, text := range p.part.file.Paths {
-			if _, own := p.unit.file.Paths[via]; own && !strings.HasPrefix(via, "dependencies.") || !toUnit(p.part.file, via) {
+		for via, text := range p.file.Paths {
+			if p.file.Finds[via] != "" || !toUnit(p.file, via) {
 				continue
 			}
-			if to := x.resolved(p.part.file, via, filepath.Dir(p.unit.file.Path), text); to != "" {
-				out.users[to] = append(out.users[to], p.unit.file.Path)
+			for _, u := range p.units {
+				if _, own := u.Paths[via]; own && !strings.HasPrefix(via, "dependencies.") {
+					continue
+				}
+				if to := x.resolved(p.file, via, filepath.Dir(u.Path), text); to != "" {
+					out.users[to] = append(out.users[to], u.Path)
+				}
 			}
 		}
 	}
