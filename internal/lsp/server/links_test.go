@@ -105,12 +105,13 @@ module "far" {
 	}
 	equal(t, "the viewpoints of the module", all, real, "live/prod/db/terragrunt.hcl")
 	text := strings.Replace(c.open(real), "size = 1", "size = local.sise", 1)
+	right := func(all []string) bool { return len(all) == 0 }
+	c.wait(real, right)
 	c.change(through, text) // the document that was changed last counts
 	wrong := func(all []string) bool { return strings.Contains(strings.Join(all, "\n"), "sise") }
 	c.wait(through, wrong)
 	c.wait(real, wrong)
 	c.notify("textDocument/didClose", map[string]any{"textDocument": map[string]any{"uri": c.uri(through)}})
-	right := func(all []string) bool { return len(all) == 0 }
 	c.wait(through, right)
 	c.wait(real, right)
 }

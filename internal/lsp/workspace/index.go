@@ -1028,11 +1028,24 @@ func (x *Index) throughIncludes() *inclusion {
 			if p.file.Finds[via] != "" || !toUnit(p.file, via) {
 				continue
 			}
+			known := map[string]string{} // by the directory that the path leaves from
 			for _, u := range p.units {
 				if _, own := u.Paths[via]; own && !strings.HasPrefix(via, "dependencies.") {
 					continue
 				}
-				if to := x.resolved(p.file, via, filepath.Dir(u.Path), text); to != "" {
+				from, rest := filepath.Dir(u.Path), text
+				for strings.HasPrefix(rest, "../") {
+					from, rest = filepath.Dir(from), rest[len("../"):]
+				}
+				if rest != text {
+					rest = "./" + rest // still a path
+				}
+				to, ok := known[from]
+				if !ok {
+					to = x.resolved(p.file, via, from, rest)
+					known[from] = to
+				}
+				if to != "" {
 					out.users[to] = append(out.users[to], u.Path)
 				}
 			}
