@@ -927,6 +927,19 @@ func (x *Index) included(path string) bool {
 	return false
 }
 
+// Including returns the paths of the unit files that include a file, sorted.
+func (x *Index) Including(path string) (out []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for user := range x.users[path].all() {
+		if includes(x.entries[user], path) {
+			out = append(out, user)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // includes reports whether a file includes another.
 func includes(e *entry, path string) bool {
 	return e != nil && slices.ContainsFunc(e.edges, func(g edge) bool { return g.to == path && strings.HasPrefix(g.via, "include.") })
