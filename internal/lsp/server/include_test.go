@@ -142,12 +142,12 @@ func TestPathsInIncludedFiles(t *testing.T) {
 	}
 	equal(t, "edits for a moved module that no unit has", c.changed(c.willRename("modules/app:modules/other")))
 	equal(t, "edits for a module that moves for one unit", c.changed(c.willRename("live/eu/modules/app:live/eu/modules/other")))
+	equal(t, "a source that the index does not know", c.targets("computed/web/terragrunt.hcl"), "modules/computed_web/main.tf")
 	c.mu.Lock()
 	if got := strings.Join(c.messages, "\n"); !strings.Contains(got, "live/root.hcl, line 2: the path is relative to each unit that includes the file, such as live/eu/app/terragrunt.hcl, and is not updated.") {
 		t.Errorf("the warnings are %q", got)
 	}
 	c.mu.Unlock()
-	equal(t, "a source that the index does not know", c.targets("computed/web/terragrunt.hcl"), "modules/computed_web/main.tf")
 	equal(t, "the definition of its input", defined("computed/web/terragrunt.hcl", "  he"), "modules/computed_web/main.tf:1 here")
 }
 
