@@ -28,6 +28,9 @@ func (g gate) enter(ctx context.Context) bool {
 	}
 }
 
+// wait waits for the gate to the end. The caller must leave.
+func (g gate) wait() { g <- struct{}{} }
+
 func (g gate) leave() { <-g }
 
 // A result was computed from the files that it has read.

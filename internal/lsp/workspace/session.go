@@ -156,7 +156,7 @@ func (m *Module) parses() *config.Parses {
 }
 
 func (m *Module) close() {
-	m.using.enter(context.Background())
+	m.using.wait()
 	defer m.using.leave()
 	if m.loaded != nil {
 		m.loaded.Close()
