@@ -275,8 +275,7 @@ func (s *Server) failedValidations(ctx context.Context, path string, text *docum
 			if n.At == nil || n.At.Filename != path || n.At.Start.Byte >= n.At.End.Byte {
 				continue
 			}
-			summary, _, _ := strings.Cut(m.Detail, "\n\nThis was checked by")
-			d := s.message(&diag.Message{Code: m.Code, Summary: "Seen from " + s.viewName(view{at: v.at}), Detail: m.Summary + ": " + summary, At: n.At}, text)
+			d := s.message(&diag.Message{Code: m.Code, Summary: "Seen from " + s.viewName(view{at: v.at}), Detail: m.Summary + ": " + m.Detail, At: n.At}, text)
 			d.Severity = protocol.DiagnosticSeverityInformation
 			if filepath.IsAbs(m.At.Filename) {
 				d.RelatedInformation = []protocol.DiagnosticRelatedInformation{{Location: s.locationOf(*m.At), Message: "the value is given here"}}

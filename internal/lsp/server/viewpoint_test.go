@@ -398,7 +398,9 @@ ref: refs/heads/main
 	}
 	const large = `9 1 small The size is not small.
 other/far terraform_data.it.input [size.rules.hcl:1 the rule]`
-	const invalid = `4 3 eval/condition Seen from near: Invalid value for variable: The size is too large. [main.tf:3 the value is given here]
+	const invalid = `4 3 eval/condition Seen from near: Invalid value for variable: The size is too large.
+
+This was checked by the validation rule at ../m/main.tf:3,3-13. [main.tf:3 the value is given here]
 9 1 small The size is not small.
 module.m.terraform_data.it.input [size.rules.hcl:1 the rule]`
 	from(invalid)
