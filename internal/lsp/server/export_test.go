@@ -178,7 +178,7 @@ func Renaming(t testing.TB, dir string) func(r *rand.Rand) (was, now, kind strin
 	return func(r *rand.Rand) (was, now, kind string, err error) {
 		var paths []string
 		walk := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
-			if err == nil && !info.IsDir() {
+			if err == nil && info.Mode().IsRegular() {
 				paths = append(paths, path)
 			}
 			return err
