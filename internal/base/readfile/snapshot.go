@@ -45,7 +45,7 @@ type snapshotFile struct {
 func (k *Kept) Snapshot() *Kept {
 	n := &Kept{fixed: &snapshot{}}
 	if k != nil {
-		n.Replace = k.Replace
+		n.Replace, n.Missing = k.Replace, k.Missing
 	}
 	return n
 }

@@ -322,7 +322,17 @@ func (r *reading) kept() *readfile.Kept {
 			return b.Text.Bytes, true
 		}
 		return nil, false
-	}}
+	}, Missing: r.missing}
+}
+
+// missing records that a path does not exist on disk, so that the result is outdated when the file appears.
+func (r *reading) missing(path string) {
+	r.note(path)
+	if b := r.files.Buffer(path); b != nil && b.Path == path { // the file of an open document was deleted meanwhile
+		r.mu.Lock()
+		r.seen[path] = version{}
+		r.mu.Unlock()
+	}
 }
 
 // current reports whether nothing that was read has changed.
