@@ -3,6 +3,7 @@ package server
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -43,4 +44,26 @@ func TestIncludedFileAppears(t *testing.T) {
 	missing("another text of the unit", 0)
 	c.notify("textDocument/didClose", map[string]any{"textDocument": map[string]any{"uri": c.uri("x.hcl")}})
 	missing("a closed document", 1)
+}
+
+// A file that an included file finds for each unit is used by the units again after an edit of its name.
+func TestFoundFileIsUsedAgain(t *testing.T) {
+	const root = "locals {\n  account = read_terragrunt_config(find_in_parent_folders(\"account.hcl\"))\n}\n"
+	c := start(t, unpack(t, "-- root.hcl --\n"+root+"-- eu/account.hcl --\n-- eu/one/terragrunt.hcl --\ninclude \"root\" {\n  path = find_in_parent_folders(\"root.hcl\")\n}\n"), nil)
+	views := func(want ...string) {
+		t.Helper()
+		var r viewpointsResult
+		c.call("terrace/viewpoints", map[string]any{"textDocument": map[string]any{"uri": c.uri("eu/account.hcl")}}, &r)
+		var all []string
+		for _, u := range r.All {
+			all = append(all, c.name(u))
+		}
+		equal(t, "the viewpoints", all, want...)
+	}
+	c.open("root.hcl")
+	views("eu/one/terragrunt.hcl")
+	c.change("root.hcl", strings.Replace(root, "account.hcl", "other.hcl", 1))
+	views()
+	c.change("root.hcl", root)
+	views("eu/one/terragrunt.hcl")
 }

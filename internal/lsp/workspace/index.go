@@ -585,7 +585,7 @@ func (x *Index) replace(path string, e *entry) {
 		}
 		x.search[name][path] = true
 	}
-	if old == nil || e == nil || was.units() != is.units() || was.root() != is.root() || was.source() != is.source() || !slices.Equal(was.calls, is.calls) || !slices.Equal(was.repeated, is.repeated) {
+	if old == nil || e == nil || was.units() != is.units() || was.root() != is.root() || was.source() != is.source() || was.relative != is.relative || !sameForUnits(was.file, is.file) || !slices.Equal(was.calls, is.calls) || !slices.Equal(was.repeated, is.repeated) {
 		x.version++
 	}
 	if is.relative {
@@ -739,6 +739,20 @@ func (x *Index) isRepeated(dir, via string) bool {
 	return false
 }
 
+// sameForUnits reports whether two versions of a file search for the same files for each unit, and have the same
+// dependency blocks, which replace those of included files.
+func sameForUnits(a, b *index.File) bool {
+	among := func(vias, others map[string]string) bool {
+		for via := range vias {
+			if _, ok := others[via]; !ok && isDependency(via) {
+				return false
+			}
+		}
+		return true
+	}
+	return maps.Equal(a.Finds, b.Finds) && among(a.Paths, b.Paths) && among(b.Paths, a.Paths)
+}
+
 // searched returns the names of the files that the file searches in parent directories.
 func (e *entry) searched() []string {
 	if e.file == nil {
@@ -844,7 +858,8 @@ func (x *Index) uses(path, target string) bool {
 
 // Version returns a number that changes if a file appears or disappears, declares units or no longer does, or
 // uses other directories or files. It also changes if a module call gets another name, or count or for_each, if
-// a file makes its directory a root module, or if a unit gets a source, and if the opposite happens.
+// a file makes its directory a root module, or if a unit gets a source or a dependency, and if the opposite happens.
+// It changes if an included file searches for another file for each unit.
 func (x *Index) Version(ctx context.Context) (int, error) {
 	if err := x.Scan(ctx); err != nil {
 		return 0, err
