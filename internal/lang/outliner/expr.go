@@ -162,10 +162,17 @@ func (p *printer) expr(f *frame, x hcl.Expression, path []step) outline.Print {
 			if v.IsWhollyKnown() {
 				return p.value(v)
 			}
-			if ids := outputsOf(f, x, v); len(ids) > 0 {
-				return p.unitOutputs(ids)
-			}
+			return p.unknown(f, x, path, v)
 		}
+	}
+	return p.definition(f, x, path)
+}
+
+// unknown returns the fingerprint of the part of an expression at a path. v is its value, which is not wholly
+// known.
+func (p *printer) unknown(f *frame, x hcl.Expression, path []step, v cty.Value) outline.Print {
+	if ids := outputsOf(f, x, v); len(ids) > 0 {
+		return p.unitOutputs(ids)
 	}
 	return p.definition(f, x, path)
 }
