@@ -90,7 +90,8 @@ func (s *snapshot) ask(known *parallel.Memo[string, snapshotStat], path string, 
 }
 
 // absent reports whether a listed directory shows that nothing is at a path, so that the system need not be
-// asked. Elsewhere, names may differ in case from those in the list.
+// asked. On other systems than Linux, a file can be opened by a name that differs in case from the one in the
+// list.
 func (s *snapshot) absent(path string) bool {
 	if runtime.GOOS != "linux" {
 		return false
