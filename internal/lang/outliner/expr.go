@@ -68,6 +68,7 @@ type printer struct {
 	// bodies contains the arguments of instances: they are part of the outline, and of the
 	// fingerprints of the values that refer to the instances.
 	bodies map[*eval.Desired]printedBody
+	after  map[*config.Resource][]string // see dependsOn
 	depth  int
 	// exact is true if the last fingerprint is that of a value.
 	exact bool
@@ -88,7 +89,7 @@ type printedBody struct {
 }
 
 func newPrinter(t *demand.Task, o *Options) *printer {
-	return &printer{t: t, o: o, memo: map[any]result{}, bodies: map[*eval.Desired]printedBody{}}
+	return &printer{t: t, o: o, memo: map[any]result{}, bodies: map[*eval.Desired]printedBody{}, after: map[*config.Resource][]string{}}
 }
 
 // reasons returns the reasons for which values are unknown, sorted, since the last call.
