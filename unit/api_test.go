@@ -116,6 +116,39 @@ func TestIsUnitFile(t *testing.T) {
 	}
 }
 
+func TestHasModules(t *testing.T) {
+	const sentinel = "module \"f\" {\n  source = \"./functions/f.sentinel\"\n}\n"
+	const pinned = "module \"f\" {\n  source = \"git::https://example.com/p.git//f.sentinel?ref=v1\"\n}\n"
+	const own = "module \"vpc\" {\n  source = \"../m\"\n}\n"
+	for text, want := range map[string]bool{
+		"":                           false,
+		own:                          true,
+		"  " + own:                   true,
+		"locals {}\nmodule\t\"x\"{}": true,
+		"module \"x\" {":             true, // the caller reports the syntax error
+		"# " + own:                   false,
+		"module = 1":                 false,
+		"modules \"x\" {}":           false,
+		"/*\n" + own + "*/":          false,
+		"/* x */\n" + own:            true,
+		"x = <<E\n" + own + "E\n":    false,
+		"x = <<E\nt\nE\n" + own:      true,
+		sentinel:                     false,
+		pinned:                       false,
+		sentinel + "policy \"p\" {\n  source = \"./p.sentinel\"\n}":                                     false,
+		"mock \"tfplan/v2\" {\n  module {\n    source = \"mock.sentinel\"\n  }\n}\n":                    false,
+		"generate_hcl \"x.tf\" {\n  content {\n    module \"x\" {\n      source = \"m\"\n    }\n  }\n}": false,
+		own + "# replaces policy.sentinel":                                                              true,
+		sentinel + own:                                                                                  true,
+		"module \"x\" {\n  source = local.m\n  p = \"p.sentinel\"\n}":                                   true,
+		"module \"x\" {\n  p = \"p.sentinel\"\n}":                                                       true, // the caller reports that source is missing
+	} {
+		if got := unit.HasModules([]byte(text)); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
 // A loader fetches the outputs of a target once. Unknown outputs stay unknown, and marks
 // are kept.
 func TestOutputs(t *testing.T) {

@@ -5,8 +5,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit/syntax"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // Reserved file names.
@@ -21,7 +24,7 @@ const (
 
 // IsUnitFile reports whether a file contains units. These are files with the name of unit
 // files, and *.hcl files with another name that contain a module block, unless the name is
-// reserved (section 3, rule 1, of the import specification).
+// reserved (section 3, rule 1, of the import specification); see OrdinaryName and HasModules.
 func (l *Loader) IsUnitFile(path string) bool {
 	name := filepath.Base(path)
 	switch {
@@ -31,7 +34,7 @@ func (l *Loader) IsUnitFile(path string) bool {
 		return false
 	}
 	text, err := l.readUnit(path)
-	if err != nil || !bytes.Contains(text, []byte("module")) {
+	if err != nil || !HasModules(text) {
 		return false
 	}
 	return l.file(path, syntax.Language().Unit).Root.First("module") != nil
@@ -61,6 +64,60 @@ func OtherTool(name string) bool {
 		}
 	}
 	return false
+}
+
+// HasModules reports whether the text of a *.hcl file has module blocks that are units: blocks at the top
+// level whose source is not a Sentinel file. Configuration and tests of Sentinel have module blocks of
+// their own, and their names are free (https://developer.hashicorp.com/sentinel/docs/configuration). The
+// result is true if the text has a module block and syntax errors, so that the caller can report them.
+func HasModules(text []byte) bool {
+	word := []byte("module")
+	from := -1 // the first line that may begin a block
+	top := false
+	for at, rest := 0, text; len(rest) > 0 && from < 0; {
+		line, after, _ := bytes.Cut(rest, []byte("\n"))
+		trimmed := bytes.TrimLeft(line, " \t")
+		if name, ok := bytes.CutPrefix(trimmed, word); ok {
+			if name = bytes.TrimLeft(name, " \t"); len(name) > 0 && (name[0] == '"' || name[0] == '{') {
+				from, top = at, len(trimmed) == len(line)
+			}
+		}
+		at, rest = at+len(line)+1, after
+	}
+	if from < 0 {
+		return false
+	}
+	before := text[:from]
+	if top && !bytes.Contains(before, []byte("<<")) && !bytes.Contains(before, []byte("/*")) && !bytes.Contains(text, []byte(sentinelSuffix)) {
+		return true // neither nested, nor part of a text or a comment; parsing takes longer
+	}
+	f, diags := hclsyntax.ParseConfig(text, "", hcl.InitialPos)
+	if diags.HasErrors() {
+		return true
+	}
+	for _, b := range f.Body.(*hclsyntax.Body).Blocks {
+		if b.Type == "module" && !isSentinel(b) {
+			return true
+		}
+	}
+	return false
+}
+
+// sentinelSuffix ends the names of files in the language of Sentinel.
+const sentinelSuffix = ".sentinel"
+
+// isSentinel reports whether the source of a module block is a Sentinel file.
+func isSentinel(b *hclsyntax.Block) bool {
+	a := b.Body.Attributes["source"]
+	if a == nil {
+		return false
+	}
+	v, diags := a.Expr.Value(nil)
+	if diags.HasErrors() || v.IsNull() || v.Type() != cty.String {
+		return false
+	}
+	path, _, _ := strings.Cut(v.AsString(), "?")
+	return strings.HasSuffix(path, sentinelSuffix)
 }
 
 // Source returns the text of a unit, stack or values file, for messages. Messages do not

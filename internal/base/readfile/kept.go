@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -117,6 +118,9 @@ func (k *Kept) ReadFile(path string) ([]byte, error) {
 	text, at, ok, err := k.tree().Content(path)
 	if ok {
 		return text, err
+	}
+	if s := k.snapshot(); s != nil && s.absent(at) {
+		return nil, &fs.PathError{Op: "open", Path: at, Err: syscall.ENOENT}
 	}
 	return Whole(at)
 }

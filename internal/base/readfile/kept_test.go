@@ -1,6 +1,8 @@
 package readfile
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -139,4 +141,48 @@ func TestPatchedShares(t *testing.T) {
 	if text, _ := under.Whole(replaced); string(text) != "disk" {
 		t.Errorf("the file under the replacement is %q", text)
 	}
+}
+
+// TestSnapshotOfListedDirectories asks a snapshot that has listed directories: its answers must be those of the
+// system.
+func TestSnapshotOfListedDirectories(t *testing.T) {
+	root := t.TempDir()
+	for _, dir := range []string{"a/b", "other/c"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"a/f", "a/b/g", "other/c/h"} {
+		if err := os.WriteFile(filepath.Join(root, file), []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for from, to := range map[string]string{"a/link": "../other", "a/broken": "nowhere"} {
+		if err := os.Symlink(to, filepath.Join(root, from)); err != nil {
+			t.Skip(err)
+		}
+	}
+	var none *Kept
+	k := none.Snapshot()
+	if err := k.WalkDir(root, func(string, fs.DirEntry, error) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "a/f", "a/b/g", "a/x", "x/y/z", "a/b/x/y", "a/f/x", "a/link", "a/link/c/h", "a/link/x", "a/broken", "a/../a/f", "../" + filepath.Base(root) + "/a/x"} {
+		path := root + "/" + name
+		_, want := os.Stat(path)
+		if _, got := k.Stat(path); !same(got, want) {
+			t.Errorf("Stat(%s): %v, not %v", name, got, want)
+		}
+		text, want := os.ReadFile(path)
+		for what, read := range map[string]func(string) ([]byte, error){"Whole": k.Whole, "ReadFile": k.ReadFile} {
+			if got, err := read(path); !same(err, want) || string(got) != string(text) {
+				t.Errorf("%s(%s): %q, %v, not %q, %v", what, name, got, err, text, want)
+			}
+		}
+	}
+}
+
+// same reports whether two errors say the same about a file.
+func same(a, b error) bool {
+	return (a == nil) == (b == nil) && errors.Is(a, fs.ErrNotExist) == errors.Is(b, fs.ErrNotExist)
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -91,8 +92,10 @@ func refused(op, path string, mode fs.FileMode) error {
 func read(path string, most int64, patience time.Duration) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &fs.PathError{Op: "open", Path: path, Err: syscall.ENOENT}
 	case err != nil || info.Mode().IsRegular() || info.IsDir():
-		// the caller's open reports missing files and directories
+		// the caller's open reports other errors, and directories
 	case info.Mode()&fs.ModeNamedPipe != 0:
 		return readPipe(path, patience)
 	case filepath.Clean(path) == os.DevNull || isNull(info):

@@ -5,9 +5,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 )
@@ -65,22 +68,46 @@ func (s *snapshot) stat(path string) (fs.FileInfo, error) {
 	if s == nil {
 		return os.Stat(path)
 	}
-	return askOnce(&s.stats, path, os.Stat)
+	return s.ask(&s.stats, path, os.Stat)
 }
 
 func (s *snapshot) lstat(path string) (fs.FileInfo, error) {
 	if s == nil {
 		return os.Lstat(path)
 	}
-	return askOnce(&s.lstats, path, os.Lstat)
+	return s.ask(&s.lstats, path, os.Lstat)
 }
 
-func askOnce(known *parallel.Memo[string, snapshotStat], path string, ask func(string) (fs.FileInfo, error)) (fs.FileInfo, error) {
+func (s *snapshot) ask(known *parallel.Memo[string, snapshotStat], path string, ask func(string) (fs.FileInfo, error)) (fs.FileInfo, error) {
+	if s.absent(path) {
+		return nil, &fs.PathError{Op: "stat", Path: path, Err: syscall.ENOENT}
+	}
 	r := known.Of(path, func() (snapshotStat, bool) {
 		info, err := ask(path)
 		return snapshotStat{info, err}, true
 	})
 	return r.info, r.err
+}
+
+// absent reports whether a listed directory shows that nothing is at a path, so that the system need not be
+// asked. On other systems than Linux, a file can be opened by a name that differs in case from the one in the
+// list.
+func (s *snapshot) absent(path string) bool {
+	if runtime.GOOS != "linux" {
+		return false
+	}
+	path = filepath.Clean(path)
+	for {
+		dir := filepath.Dir(path)
+		if dir == path || dir == "." {
+			return false
+		}
+		if list, ok := s.dirs.Get(dir); ok && list.err == nil {
+			_, found := slices.BinarySearchFunc(list.entries, filepath.Base(path), func(e fs.DirEntry, name string) int { return strings.Compare(e.Name(), name) })
+			return !found
+		}
+		path = dir
+	}
 }
 
 func (s *snapshot) readDir(path string) ([]fs.DirEntry, error) {
@@ -97,6 +124,9 @@ func (s *snapshot) readDir(path string) ([]fs.DirEntry, error) {
 // whole is like the function Whole.
 func (s *snapshot) whole(path string) ([]byte, error) {
 	path = filepath.Clean(path)
+	if s.absent(path) {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: syscall.ENOENT}
+	}
 	f := s.file(path)
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -68,7 +68,7 @@ Sensitive values are never shown.`,
 				flag.Bool(&o.detailed, "detailed-exitcode", "Exit with status 2 if values differ."),
 				flag.Bool(&o.exec, "exec", "Run the programs of run_cmd, sops_decrypt_file and the like, in both revisions with the same environment."),
 				flag.Bool(&o.none, "expect-none", "Exit with status 1 if values differ."),
-				flag.Bool(&o.recursive, "recursive", "Compare all directories of configuration below the working directory, such as a library of modules with its examples, and the units."),
+				flag.Bool(&o.recursive, "recursive", "Compare all directories of configuration below the working directory, such as a library of modules with its examples, and the units. After errors in one of them, the others are compared, and the exit status is 1."),
 				flag.Bool(&o.json, "json", "Produce output in a machine-readable JSON format."),
 			}
 			fs = append(fs, flags.Markdown(&o.markdown)...)
@@ -108,7 +108,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	case overUnits(c, o, pair.Head):
 		compare = compareEstates
 	}
-	if ds = compare(ctx, c, o, pair, r); ds.HasErrors() {
+	if ds = compare(ctx, c, o, pair, r); ds.HasErrors() && len(r.NotCompared) == 0 {
 		return c.Fail(ds)
 	}
 	r.Finish()
@@ -135,6 +135,8 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 		}
 	}
 	switch differ := len(r.Units) > 0; {
+	case len(r.NotCompared) > 0:
+		return c.Fail(ds)
 	case differ && o.none:
 		return 1
 	case differ && o.detailed:

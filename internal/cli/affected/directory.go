@@ -3,11 +3,13 @@ package affected
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
@@ -37,7 +39,8 @@ func compareDirectories(ctx context.Context, c *command.Call, o *options, pair *
 }
 
 // compareLibrary compares all directories of configuration at and below the working directory, and the
-// units if there are any.
+// units if there are any. After errors in one of them, it compares the others, and records what it could
+// not compare in r.NotCompared.
 func compareLibrary(ctx context.Context, c *command.Call, o *options, pair *revision.Pair, r *affected.Report) diag.List {
 	names, ofUnits := map[string]bool{}, map[string]bool{}
 	for _, x := range []*revision.Revision{pair.Base, pair.Head} {
@@ -65,15 +68,19 @@ func compareLibrary(ctx context.Context, c *command.Call, o *options, pair *revi
 			return diag.Errorf(diag.CodeFilesRead, nil, "Failed to look for files", "The directory cannot be read: %s.", diag.Reason(err))
 		}
 	}
-	var ds diag.List
+	var all failures
 	if o.overUnits = len(ofUnits) > 0; o.overUnits {
-		if ds = compareEstates(ctx, c, o, pair, r); ds.HasErrors() {
-			return ds
+		ds := compareEstates(ctx, c, o, pair, r)
+		if all.list = ds; ds.HasErrors() {
+			r.NotCompared = append(r.NotCompared, ".")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if ofUnits[name] { // its module was compared with the values of the unit
 			continue
+		}
+		if ctx.Err() != nil {
+			return diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The comparison was interrupted.")
 		}
 		at, own := *c, *o
 		if name != "." {
@@ -81,14 +88,69 @@ func compareLibrary(ctx context.Context, c *command.Call, o *options, pair *revi
 			own.vars = nil // they are those of the working directory
 		}
 		objects, more := objectsOf(ctx, &at, &own, c.Dir, belowOrEmpty(c.Files, pair.Base, name), belowOrEmpty(c.Files, pair.Head, name))
-		if ds = append(ds, more...); more.HasErrors() {
-			return ds
-		}
-		if len(objects) > 0 {
+		all.add(filepath.ToSlash(name), more)
+		switch {
+		case more.HasErrors():
+			if name != "." || !slices.Contains(r.NotCompared, name) {
+				r.NotCompared = append(r.NotCompared, filepath.ToSlash(name))
+			}
+		case len(objects) > 0:
 			r.Units = append(r.Units, &affected.Unit{Name: filepath.ToSlash(name), Action: affected.Action(objects), Objects: objects})
 		}
 	}
-	return ds
+	return all.messages()
+}
+
+// failures collects messages about several directories. Messages that directories have in common, such as
+// those about a module that all of them call, are kept once.
+type failures struct {
+	list diag.List
+	one  map[string]*failure // by text
+	all  []*failure
+}
+
+// A failure is a message and the directories that have it.
+type failure struct {
+	m     *diag.Message
+	names []string
+}
+
+// add adds the messages about a directory.
+func (f *failures) add(name string, ds diag.List) {
+	for _, m := range ds {
+		key := m.String()
+		for _, n := range m.Notes {
+			key += "\x00" + n.Text
+		}
+		x := f.one[key]
+		if x == nil {
+			x = &failure{m: m}
+			f.all = append(f.all, x)
+			if f.one == nil {
+				f.one = map[string]*failure{}
+			}
+			f.one[key] = x
+		}
+		if n := len(x.names); n == 0 || x.names[n-1] != name {
+			x.names = append(x.names, name)
+		}
+	}
+}
+
+// messages returns the messages with the names of their directories.
+func (f *failures) messages() diag.List {
+	for _, x := range f.all {
+		m := *x.m
+		text := "This came up in the directory " + x.names[0] + "."
+		if n := len(x.names); n > maxUnits {
+			text = fmt.Sprintf("This came up in the directories %s and %d more.", strings.Join(x.names[:maxUnits], ", "), n-maxUnits)
+		} else if n > 1 {
+			text = "This came up in the directories " + strings.Join(x.names, ", ") + "."
+		}
+		m.Notes = append(slices.Clone(m.Notes), diag.Note{Text: text})
+		f.list = append(f.list, &m)
+	}
+	return f.list
 }
 
 // belowOrEmpty returns the revision of a directory below that of r. If the revision lacks the directory,
@@ -131,10 +193,10 @@ func objectsOf(ctx context.Context, c *command.Call, o *options, from string, be
 	}
 	var moves map[addr.Instance]addr.Instance
 	if err := base.evaluate(ctx, c, nil); err.HasErrors() {
-		return nil, err
+		return nil, shownErrors(c, before, base.dir.Set, err)
 	}
 	if err := head.evaluate(ctx, c, nil); err.HasErrors() {
-		return nil, err
+		return nil, shownErrors(c, after, head.dir.Set, err)
 	}
 	if moves = head.Loaded.Engine.MovedFrom(head.Outlined, base.Outlined); len(moves) > 0 {
 		if err := base.evaluate(ctx, c, func(a addr.Instance) addr.Instance {
@@ -143,7 +205,7 @@ func objectsOf(ctx context.Context, c *command.Call, o *options, from string, be
 			}
 			return a
 		}); err.HasErrors() {
-			return nil, err
+			return nil, shownErrors(c, before, base.dir.Set, err)
 		}
 	}
 	return affected.Compare(ctx, &base.Side, &head.Side), ds
@@ -194,8 +256,7 @@ func openSide(ctx context.Context, c *command.Call, o *options, from string, r *
 		loaded, ds = workdir.Load(ctx, d, lo)
 	}
 	if loaded == nil {
-		c.Report.Set.Include(d.Set)
-		return nil, ds.Errors()
+		return nil, shownErrors(c, r, d.Set, ds.Errors())
 	}
 	s := &side{Loaded: loaded, dir: d, of: r}
 	shown, below := units.ShownIn(from, r), sys.RelativeTo(from, c.Dir)
@@ -206,6 +267,18 @@ func openSide(ctx context.Context, c *command.Call, o *options, from string, r *
 		return shown(file)
 	}
 	return s, nil
+}
+
+// shownErrors returns errors in a revision of a directory with the paths that are shown, and adds the files
+// to those of the command.
+func shownErrors(c *command.Call, r *revision.Revision, files *source.Set, ds diag.List) diag.List {
+	file := func(name string) string {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(r.Dir, name) // names are relative to the directory of the module
+		}
+		return sys.RelativeTo(c.Report.Dir, r.Rename(name))
+	}
+	return units.OfRevision(r.Name, r.Rename, file, c.Report.Set, files, ds)
 }
 
 // evaluate evaluates the configuration.

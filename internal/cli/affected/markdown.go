@@ -19,11 +19,14 @@ func document(c *command.Call, r *affected.Report, noun string) *markdown.Docume
 		Mark: "terrace: affected in " + dir, Title: "No value differs in", Subjects: []string{dir},
 		More: "The output of the command contains everything.",
 	}
+	if text := notCompared(r); text != "" {
+		d.Title, d.Lines = "Errors prevent the comparison of", []string{text}
+	}
 	if len(r.Units) == 0 {
 		return d
 	}
 	d.Title = "Values differ in"
-	d.Lines = []string{summary(r, noun)}
+	d.Lines = append([]string{summary(r, noun)}, d.Lines...)
 	estate := len(r.Units) > 1 || r.Units[0].Name != "."
 	if estate {
 		d.Table.Columns = []markdown.Column{{Name: strings.ToUpper(noun[:1]) + noun[1:]}, {Name: "Added", Right: true}, {Name: "Changed", Right: true}, {Name: "Removed", Right: true}, {Name: "May change", Right: true}}

@@ -49,6 +49,12 @@ func page(c *command.Call, r *affected.Report, noun string) *planhtml.Page {
 		}
 		p.Units = append(p.Units, box)
 	}
+	for _, name := range r.NotCompared {
+		if name == "." {
+			name = dir
+		}
+		p.Units = append(p.Units, planhtml.Box{Name: name, State: planhtml.Failed, Summary: "the directory has errors"})
+	}
 	return p
 }
 

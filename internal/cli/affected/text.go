@@ -14,8 +14,13 @@ const maxUnits = 20
 
 // printText writes a report for people: the changed lines, and below each line what it changes.
 func printText(out *report.Reporter, r *affected.Report, noun string) {
+	if len(r.NotCompared) > 0 {
+		defer func() { out.Say(notCompared(r) + "\n") }()
+	}
 	if len(r.Units) == 0 {
-		out.Say(fmt.Sprintf("No value differs between %s and %s.\n", r.Base, r.Head))
+		if len(r.NotCompared) == 0 {
+			out.Say(fmt.Sprintf("No value differs between %s and %s.\n", r.Base, r.Head))
+		}
 		return
 	}
 	var b strings.Builder
@@ -32,6 +37,20 @@ func printText(out *report.Reporter, r *affected.Report, noun string) {
 	}
 	out.Copy(b.String())
 	out.Say(summary(r, noun) + "\n")
+}
+
+// notCompared returns the sentence about the directories that were not compared, or "".
+func notCompared(r *affected.Report) string {
+	names, n := r.NotCompared, len(r.NotCompared)
+	switch {
+	case n == 0:
+		return ""
+	case n == 1:
+		return "The directory " + names[0] + " was not compared because it has errors."
+	case n > maxUnits:
+		return fmt.Sprintf("%d directories were not compared because they have errors: %s and %d more.", n, strings.Join(names[:maxUnits], ", "), n-maxUnits)
+	}
+	return fmt.Sprintf("%d directories were not compared because they have errors: %s.", n, strings.Join(names, ", "))
 }
 
 func writeCause(b *strings.Builder, c *affected.Cause) {

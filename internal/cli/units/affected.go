@@ -150,20 +150,25 @@ func compare(ctx context.Context, c *command.Call, o estate.Options, both ...com
 	return all, both[1].r.Estate.Sources(), ds
 }
 
-// ofRevision returns messages about the files of a revision with the paths that are shown, which are those
-// of the working tree, and with the name of the revision. The set contains the files by these paths.
+// ofRevision returns messages about the files of a revision as OfRevision does.
 func ofRevision(side compared, files *source.Set, ds diag.List) (*source.Set, diag.List) {
-	rename := side.r.Rename
-	if rename == nil || side.name == "" || side.name == revision.WorkingTree {
+	if side.r.Rename == nil || side.name == "" || side.name == revision.WorkingTree {
 		return files, ds
 	}
 	set := &source.Set{}
+	return set, OfRevision(side.name, side.r.Rename, side.r.Rename, set, files, ds)
+}
+
+// OfRevision returns messages about the files of a revision with the paths that are shown, which are those
+// of the working tree, and with the name of the revision. rename replaces the paths in a text, and file
+// returns the path of the file of a range. set receives the files by these paths.
+func OfRevision(name string, rename, file func(string) string, set, files *source.Set, ds diag.List) diag.List {
 	at := func(x *source.Range) *source.Range {
 		if x == nil {
 			return nil
 		}
 		n := *x
-		n.Filename = rename(x.Filename)
+		n.Filename = file(x.Filename)
 		set.Adopt(n.Filename, files, x.Filename)
 		return &n
 	}
@@ -174,10 +179,12 @@ func ofRevision(side compared, files *source.Set, ds diag.List) (*source.Set, di
 		for _, note := range m.Notes {
 			n.Notes = append(n.Notes, diag.Note{Text: rename(note.Text), At: at(note.At)})
 		}
-		n.Notes = append(n.Notes, diag.Note{Text: "This is about the revision " + side.name + "."})
+		if name != revision.WorkingTree {
+			n.Notes = append(n.Notes, diag.Note{Text: "This is about the revision " + name + "."})
+		}
 		out[i] = &n
 	}
-	return set, out
+	return out
 }
 
 // differing returns the function that finds units for filters such as affected=main.

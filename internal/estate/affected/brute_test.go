@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -54,7 +55,8 @@ type spec struct {
 		input  string
 		factor string
 	}
-	noise  int // changes comments, white space and the order of blocks
+	noise  int  // changes comments, white space and the order of blocks
+	after  bool // things have depends_on with the resources to which their arguments refer
 	rename string
 	disk   map[string]string // files that functions read, by path relative to the configuration
 	inner  string            // an expression in the called module
@@ -163,7 +165,9 @@ func (s *spec) change(r *rand.Rand) (out *spec, quiet bool) {
 	}
 	switch name := pick(r, n.things); r.IntN(16) {
 	case 0:
-		n.noise++
+		if n.after = n.after != (r.IntN(2) == 0); n.after == s.after {
+			n.noise++
+		}
 		return &n, true
 	case 1:
 		n.rename = "renamed_"
@@ -202,6 +206,8 @@ func refersTo(s *spec, name string) bool {
 	return strings.Contains(string(text), "x_thing."+name+".")
 }
 
+var references = regexp.MustCompile(`x_thing\.t[0-9]+`)
+
 func (s *spec) files() fstest.MapFS {
 	var b strings.Builder
 	comment := func() {
@@ -235,6 +241,11 @@ func (s *spec) files() fstest.MapFS {
 	}
 	for _, k := range names {
 		fmt.Fprintf(&b, "resource \"x_thing\" %q {\n", k)
+		if t := s.things[k]; s.after && s.over[k] == nil {
+			if refs := references.FindAllString(strings.Join(slices.Collect(maps.Values(t.args)), " "), -1); len(refs) > 0 {
+				fmt.Fprintf(&b, "  depends_on = [%s]\n", strings.Join(refs, ", "))
+			}
+		}
 		body(s.things[k])
 	}
 	fmt.Fprintf(&b, "module \"m\" {\n  source = \"./m\"\n  id = %s\n  factor = %s\n", s.module.input, s.module.factor)

@@ -34,6 +34,9 @@ type Report struct {
 	Head          string   `json:"head"`
 	Units         []*Unit  `json:"units"`  // the units that differ, sorted by name; "." is the directory itself
 	Causes        []*Cause `json:"causes"` // the changed lines, sorted by position
+	// NotCompared contains the directories that have errors and were not compared, sorted; "." also
+	// means the units.
+	NotCompared []string `json:"not_compared,omitempty"`
 }
 
 // A Unit is a unit, or the compared directory, that differs.

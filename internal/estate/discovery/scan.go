@@ -1,7 +1,6 @@
 package discovery
 
 import (
-	"bytes"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -116,23 +115,10 @@ func isCandidate(name string) bool {
 	return strings.HasSuffix(name, ".hcl") && (name == unit.StackName || unit.OrdinaryName(name))
 }
 
-// holdsModule reports whether a file has a module block at the start of a line. It only searches
-// the text; the loader reports syntax errors.
+// holdsModule reports whether a file has module blocks that are units. The loader reports syntax errors.
 func holdsModule(files *readfile.Kept, path string) bool {
 	src, err := files.Whole(path)
-	if err != nil {
-		return false
-	}
-	for line := range bytes.Lines(src) {
-		rest, ok := bytes.CutPrefix(bytes.TrimLeft(line, " \t"), []byte("module"))
-		if !ok {
-			continue
-		}
-		if rest = bytes.TrimLeft(rest, " \t"); len(rest) > 0 && (rest[0] == '"' || rest[0] == '{') {
-			return true
-		}
-	}
-	return false
+	return err == nil && unit.HasModules(src)
 }
 
 func isUnitName(name, configName string) bool {

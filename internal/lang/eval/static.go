@@ -225,6 +225,41 @@ func Written(r *config.Resource) []hcl.Traversal {
 	return refs
 }
 
+// AddedDependsOn returns the objects in depends_on of a resource block without those to which its arguments
+// refer anyway, each once, sorted. Like the lint rule about unused dependencies, it only counts references
+// to resources, from managed resources: depends_on of a data source delays the read, and depends_on of a
+// module call waits for more than one output. It counts none in a block that an override file changes, as
+// the file may replace the reference.
+func AddedDependsOn(r *config.Resource) []string {
+	var refers map[addr.Resource]bool
+	if len(r.DependsOn) > 0 && r.Addr.Mode == addr.Managed && r.Merged == nil {
+		refers = map[addr.Resource]bool{}
+		refs := config.References(r.Body)
+		for _, s := range []*config.Setting{r.Repeat.Count, r.Repeat.ForEach} {
+			if s != nil && s.Expr != nil {
+				refs = append(refs, s.Expr.Variables()...)
+			}
+		}
+		for _, ref := range refs {
+			if a, _, ok := resourceOf(ref); ok {
+				refers[a] = true
+			}
+		}
+	}
+	var out []string
+	for _, ref := range dependsOn(r) {
+		a, _, ok := resourceOf(ref)
+		switch {
+		case !ok || ref.RootName() == "module":
+			out = append(out, addr.Text(ref))
+		case !refers[a]:
+			out = append(out, a.String())
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 func (g *staticGraph) rules(from thing, n *module.Node, rules []*config.Rule) {
 	for _, r := range rules {
 		g.expr(from, n, r.Condition)

@@ -68,6 +68,7 @@ type printer struct {
 	// bodies contains the arguments of instances: they are part of the outline, and of the
 	// fingerprints of the values that refer to the instances.
 	bodies map[*eval.Desired]printedBody
+	after  map[*config.Resource][]string // see dependsOn
 	depth  int
 	// exact is true if the last fingerprint is that of a value.
 	exact bool
@@ -88,7 +89,7 @@ type printedBody struct {
 }
 
 func newPrinter(t *demand.Task, o *Options) *printer {
-	return &printer{t: t, o: o, memo: map[any]result{}, bodies: map[*eval.Desired]printedBody{}}
+	return &printer{t: t, o: o, memo: map[any]result{}, bodies: map[*eval.Desired]printedBody{}, after: map[*config.Resource][]string{}}
 }
 
 // reasons returns the reasons for which values are unknown, sorted, since the last call.
@@ -162,10 +163,17 @@ func (p *printer) expr(f *frame, x hcl.Expression, path []step) outline.Print {
 			if v.IsWhollyKnown() {
 				return p.value(v)
 			}
-			if ids := outputsOf(f, x, v); len(ids) > 0 {
-				return p.unitOutputs(ids)
-			}
+			return p.unknown(f, x, path, v)
 		}
+	}
+	return p.definition(f, x, path)
+}
+
+// unknown returns the fingerprint of the part of an expression at a path. v is its value, which is not wholly
+// known.
+func (p *printer) unknown(f *frame, x hcl.Expression, path []step, v cty.Value) outline.Print {
+	if ids := outputsOf(f, x, v); len(ids) > 0 {
+		return p.unitOutputs(ids)
 	}
 	return p.definition(f, x, path)
 }

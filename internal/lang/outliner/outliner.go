@@ -415,9 +415,9 @@ func (c collector) instance(d *eval.Desired, some bool) *outline.Object {
 		}
 		fixed("lifecycle.replace_triggered_by", x, at("replace_triggered_by"))
 	}
-	if len(cfg.DependsOn) > 0 {
+	if names := p.dependsOn(cfg); len(names) > 0 {
 		x := newDigest("depends_on")
-		for _, name := range sortedRefs(cfg.DependsOn) {
+		for _, name := range names {
 			x.text(name)
 		}
 		fixed("depends_on", x, cfg.At)
@@ -440,6 +440,19 @@ func (c collector) instance(d *eval.Desired, some bool) *outline.Object {
 		connection(v.Connection, path+".connection")
 	}
 	return out
+}
+
+// dependsOn returns the objects that a resource depends on because of depends_on only.
+func (p *printer) dependsOn(cfg *config.Resource) []string {
+	if len(cfg.DependsOn) == 0 {
+		return nil
+	}
+	names, ok := p.after[cfg]
+	if !ok {
+		names = eval.AddedDependsOn(cfg)
+		p.after[cfg] = names
+	}
+	return names
 }
 
 // ignored adds an ignore_changes argument whose value is unknown to a fingerprint.

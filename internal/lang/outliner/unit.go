@@ -65,7 +65,7 @@ func (x *UnitPrinter) split(out []outline.Part, address []step, v cty.Value, pat
 	exact, found := false, false
 	if way, ok, ds := x.unit.Part(traversal(address)); ok && !ds.HasErrors() && way.Next != nil {
 		if next, ok := steps(way.Next.Path); ok {
-			print = x.p.expr(&frame{unit: way.Next.In}, way.Next.Expr, next)
+			print = x.p.unknown(&frame{unit: way.Next.In}, way.Next.Expr, next, v)
 			exact, found = x.p.exact, true
 		}
 	}
