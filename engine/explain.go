@@ -55,6 +55,43 @@ func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) 
 	return out, append(ds, more...)
 }
 
+// ModuleInstances returns the addresses of the instances of a called module, in the order of their keys, at most
+// limit. calls contains the names of the module calls that lead to the module from the root module. Instances that
+// are not known have one address, without a key. The result is nil, and not empty, if a call does not exist, or if
+// its module is not installed.
+func (e *Engine) ModuleInstances(ctx context.Context, calls []string, o ExplainOptions, limit int) []addr.ModuleInstance {
+	x, t, ds := e.explainer(ctx, o)
+	if ds.HasErrors() {
+		return nil
+	}
+	all := []*eval.Module{x.Eval.Root}
+	for _, name := range calls {
+		var next []*eval.Module
+		for _, m := range all {
+			call := m.Call(name)
+			if call == nil || call.Node == nil {
+				return nil
+			}
+			known, ok := call.Children(t)
+			if ok && !known.Unknown {
+				next = append(next, known.All...)
+			}
+			if !ok || known.Unknown || known.Placeholder != nil {
+				next = append(next, call.AnyChild())
+			}
+			if len(next) >= limit || ctx.Err() != nil {
+				break
+			}
+		}
+		all = next[:min(len(next), limit)]
+	}
+	out := make([]addr.ModuleInstance, len(all))
+	for i, m := range all {
+		out[i] = m.Addr
+	}
+	return out
+}
+
 // explainer returns what explains values of the configuration, with the task that evaluates it.
 func (e *Engine) explainer(ctx context.Context, o ExplainOptions) (*origin.Explainer, *demand.Task, diag.List) {
 	e.ExpectStates(o.State)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/explanation"
@@ -107,10 +108,9 @@ func (v *Evaluation) ExplainUnit(ctx context.Context, address string, show func(
 	return x.Explain(t, address)
 }
 
-// ExplainInModule returns the origin of the value at an address in the module that s reads. shown
-// returns the name of a file for users. With stored, values of objects come from the state of
-// the unit, if it can be read.
-func (v *Evaluation) ExplainInModule(ctx context.Context, s *run.Site, set *source.Set, address string, shown func(file string) string, stored bool) (*explanation.Explanation, diag.List) {
+// loadModule loads the module that s reads, or only its root module if a called module cannot be loaded. The
+// Loaded is nil if it has errors.
+func loadModule(ctx context.Context, s *run.Site, set *source.Set) (*workdir.Directory, *workdir.Loaded, diag.List) {
 	d := s.Directory()
 	d.Set, d.Tolerant, d.View = set, true, s.Files()
 	for _, name := range s.Secret() {
@@ -123,9 +123,36 @@ func (v *Evaluation) ExplainInModule(ctx context.Context, s *run.Site, set *sour
 		load.RootOnly = true
 		var more diag.List
 		if p, more = workdir.Load(ctx, d, load); p == nil {
-			return nil, more
+			return d, nil, more
 		}
 		ds = ds.AsWarnings()
+	}
+	return d, p, ds
+}
+
+// ModuleInstances returns the addresses of the instances of a module that the module of the unit calls; see
+// engine.Engine.ModuleInstances. No state is read.
+func (v *Evaluation) ModuleInstances(ctx context.Context, calls []string, limit int) []addr.ModuleInstance {
+	set := &source.Set{}
+	s, ds := v.Site(ctx, set)
+	if ds.HasErrors() {
+		return nil
+	}
+	_, p, _ := loadModule(ctx, s, set)
+	if p == nil {
+		return nil
+	}
+	defer p.Close()
+	return p.Engine.ModuleInstances(ctx, calls, engine.ExplainOptions{Variables: p.Vars}, limit)
+}
+
+// ExplainInModule returns the origin of the value at an address in the module that s reads. shown
+// returns the name of a file for users. With stored, values of objects come from the state of
+// the unit, if it can be read.
+func (v *Evaluation) ExplainInModule(ctx context.Context, s *run.Site, set *source.Set, address string, shown func(file string) string, stored bool) (*explanation.Explanation, diag.List) {
+	d, p, ds := loadModule(ctx, s, set)
+	if p == nil {
+		return nil, ds
 	}
 	defer p.Close()
 	o := engine.ExplainOptions{

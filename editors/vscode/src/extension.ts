@@ -116,7 +116,10 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
       }
     }),
     vscode.window.onDidChangeActiveTextEditor(() => viewpoint.update()),
-    vscode.workspace.onDidSaveTextDocument(() => effective.refresh()),
+    vscode.workspace.onDidSaveTextDocument(async () => {
+      effective.refresh();
+      await viewpoint.update(false); // the calls of a module may have changed
+    }),
     viewpoint.onDidChange(() => effective.refresh()),
   );
   await start(log, effective);

@@ -51,7 +51,8 @@ export function viewpointSetting(file: vscode.Uri, units: string[]): string {
 // calls that lead to a module. A file that is not called terragrunt.hcl is an environment file, whose name
 // counts too.
 export function unitName(unit: string, folder: string): string {
-  const [at, calls] = unit.split("#");
+  const [at, fragment] = unit.split("#");
+  const calls = decodeURIComponent(fragment ?? "");
   let path = decodeURIComponent(at);
   const base = decodeURIComponent(folder).replace(/\/$/, "");
   path = path === base ? "" : path.startsWith(base + "/") ? path.slice(base.length + 1) : path.replace(/^file:\/\//, "");

@@ -7,6 +7,7 @@ interface Viewpoints {
   current: string; // "" means that a module is seen alone
   default: string;
   all: string[];
+  alone: string; // the viewpoint from which a module is seen alone; "" if the file is not part of a module
 }
 
 // Values is the answer of the request terrace/values.
@@ -20,7 +21,7 @@ interface Values {
 export class Viewpoint implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem("terrace.viewpoint", vscode.StatusBarAlignment.Right, 100);
   private readonly changed = new vscode.EventEmitter<void>();
-  private readonly chosen = new Map<string, string>(); // the unit that the user or the setting chose, by file; "" is the nearest
+  private readonly chosen = new Map<string, string>(); // the viewpoint that the user or the setting chose, by file; "" is the nearest
   private version = 0;
   readonly onDidChange = this.changed.event;
 
@@ -48,7 +49,8 @@ export class Viewpoint implements vscode.Disposable {
     }
     // After a restart, the server does not know the choice any more.
     const wanted = this.chosen.get(uri.toString()) ?? viewpointSetting(uri, found.all);
-    if (choose && wanted && wanted !== found.current && found.all.includes(wanted)) {
+    const possible = found.all.includes(wanted) || (wanted === found.alone && found.current !== "");
+    if (choose && wanted && wanted !== found.current && possible) {
       await this.set(uri, wanted);
       return;
     }
@@ -66,9 +68,12 @@ export class Viewpoint implements vscode.Disposable {
       return;
     }
     const items = [
-      { label: found.default ? "Nearest unit" : "This module alone", description: "the default", unit: "" },
+      { label: found.default ? "Nearest" : "This module alone", description: found.default ? `the default: ${this.name(uri, found.default)}` : "the default", unit: "" },
       ...found.all.map((unit) => ({ label: this.name(uri, unit), description: unit === found.current ? "current" : "", unit })),
     ];
+    if (found.alone && found.default) {
+      items.push({ label: "This module alone", description: found.current ? "" : "current", unit: found.alone });
+    }
     const choice = await vscode.window.showQuickPick(items, { title: "Seen from", matchOnDescription: true });
     if (choice) {
       await this.set(uri, choice.unit);

@@ -69,7 +69,7 @@ test("the status bar shows the viewpoint, and the command changes it", async () 
   assert.ok(e.item.visible);
   e.pick = (items) => items[2];
   await e.commands["terrace.chooseViewpoint"]();
-  assert.deepEqual(e.picked.map((i) => i.label), ["Nearest unit", "prod/app", "dev/app", "eu/us.hcl"]);
+  assert.deepEqual(e.picked.map((i) => i.label), ["Nearest", "prod/app", "dev/app", "eu/us.hcl"]);
   assert.deepEqual(e.sent.find(([m]) => m === "workspace/executeCommand"), ["workspace/executeCommand", { command: "terrace.viewpoint", arguments: [root, units[1]] }]);
   assert.equal(e.item.text, "$(eye) seen from dev/app");
   e.open("/repo/readme.md");
@@ -108,19 +108,39 @@ test("a file that no unit reads has no viewpoint", async () => {
   assert.match(e.shown[0], /No unit or root module uses this file/);
 });
 
-test("a called module is seen alone, until the user chooses a caller", async () => {
+test("a called module is seen from the nearest caller, until the user chooses another one or none", async () => {
   const e = editor();
-  const callers = ["file:///repo#module.a", "file:///repo/live/app/terragrunt.hcl.json#module.b.module.c"];
+  const callers = ["file:///repo#module.a%5B%22x%20y%22%5D", "file:///repo/live/app/terragrunt.hcl.json#module.b.module.c"];
+  const alone = "file:///repo/m";
   e.open("/repo/m/main.tf");
   let now = "";
-  e.answers["terrace/viewpoints"] = () => ({ current: now, default: "", all: callers });
+  e.answers["terrace/viewpoints"] = () => ({ current: now === alone ? "" : now || callers[0], default: callers[0], all: callers, alone });
   e.answers["workspace/executeCommand"] = (p) => void (now = p.arguments[1]);
   await e.extension.activate(e.context);
-  assert.equal(e.item.text, "$(eye) seen alone");
+  assert.equal(e.item.text, '$(eye) seen from . module.a["x y"]');
   e.pick = (items) => items[2];
   await e.commands["terrace.chooseViewpoint"]();
-  assert.deepEqual(e.picked.map((i) => i.label), ["This module alone", ". module.a", "live/app module.b.module.c"]);
+  assert.deepEqual(e.picked.map((i) => i.label), ["Nearest", '. module.a["x y"]', "live/app module.b.module.c", "This module alone"]);
   assert.equal(e.item.text, "$(eye) seen from live/app module.b.module.c");
+  e.pick = (items) => items[3];
+  await e.commands["terrace.chooseViewpoint"]();
+  assert.equal(now, alone);
+  assert.equal(e.item.text, "$(eye) seen alone");
+  now = ""; // the server starts again
+  await e.commands["terrace.restart"]();
+  assert.equal(now, alone);
+});
+
+test("a save shows the viewpoint again", async () => {
+  const e = editor();
+  e.open("/repo/m/main.tf");
+  let now = "file:///repo#module.a";
+  e.answers["terrace/viewpoints"] = () => ({ current: now, default: now, all: [now], alone: "file:///repo/m" });
+  await e.extension.activate(e.context);
+  now = "file:///repo#module.b";
+  e.events.save.fire();
+  await new Promise((r) => setTimeout(r, 10));
+  assert.equal(e.item.text, "$(eye) seen from . module.b");
 });
 
 test("the values of all units are listed, and a choice becomes the viewpoint", async () => {

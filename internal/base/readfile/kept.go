@@ -21,6 +21,8 @@ type Kept struct {
 	// Replace returns the text that replaces a file on disk, such as the unsaved buffer of an
 	// editor. ok is false if there is none. nil replaces no files.
 	Replace func(path string) (text []byte, ok bool)
+	// Missing is called for each path for which Stat returns an error. nil means no calls.
+	Missing func(path string)
 
 	// patch contains the differences of the files from those on disk, and disk the cache for what is
 	// read from disk. nil means none.
@@ -63,7 +65,11 @@ func (k *Kept) tree() *Patch {
 
 // Stat is like os.Stat. It does not know replaced files. k may be nil.
 func (k *Kept) Stat(path string) (fs.FileInfo, error) {
-	return k.tree().stat(k.snapshot(), "stat", path, true)
+	info, err := k.tree().stat(k.snapshot(), "stat", path, true)
+	if err != nil && k != nil && k.Missing != nil {
+		k.Missing(filepath.Clean(path))
+	}
+	return info, err
 }
 
 // ReadDir is like os.ReadDir. It does not know replaced files. k may be nil.

@@ -48,7 +48,7 @@ type snapshotFile struct {
 func (k *Kept) Snapshot() *Kept {
 	n := &Kept{fixed: &snapshot{}}
 	if k != nil {
-		n.Replace = k.Replace
+		n.Replace, n.Missing = k.Replace, k.Missing
 	}
 	return n
 }

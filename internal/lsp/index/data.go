@@ -83,15 +83,15 @@ func (w *walker) decoded(body *hclsyntax.Body) {
 			continue
 		}
 		for _, a := range b.Body.Attributes {
-			if s := w.decodedPath(a.Expr, body); s != "" || w.Override {
+			if s := w.decodedPath(a.Expr, body, "local."+a.Name); s != "" || w.Override {
 				w.Paths["local."+a.Name] = s
 			}
 		}
 	}
 }
 
-// decodedPath returns the path of the file that an expression decodes, or "".
-func (w *walker) decodedPath(x hclsyntax.Expression, body *hclsyntax.Body) string {
+// decodedPath returns the path of the file that the expression at an address decodes, or "".
+func (w *walker) decodedPath(x hclsyntax.Expression, body *hclsyntax.Body, addr string) string {
 	if wrap, ok := x.(*hclsyntax.TemplateWrapExpr); ok { // in JSON syntax
 		x = wrap.Wrapped
 	}
@@ -106,7 +106,7 @@ func (w *walker) decodedPath(x hclsyntax.Expression, body *hclsyntax.Body) strin
 	path := w.path(read.Args[0], body)
 	if path != "" {
 		w.keyed[read] = true
-		w.link(read.Args[0], path)
+		w.link(read.Args[0], path, addr)
 	}
 	return path
 }

@@ -163,7 +163,7 @@ type File struct {
 	Names     []Occurrence
 	Arguments []Argument
 	// Paths contains the literal paths of sources and files, by the address of their block. A path that
-	// is not constant is "".
+	// is not constant is "". A relative path in a file that units include is relative to each unit.
 	Paths map[string]string
 	// Merges contains the addresses of the include and import blocks of a unit that merge their file, in the
 	// order of the text.
@@ -177,6 +177,9 @@ type File struct {
 	Objects []Object
 	// Aliases means that parts of a YAML file repeat other parts, so that one key may have several paths.
 	Aliases bool
+	// Finds contains the names of files that read_terragrunt_config reads where find_in_parent_folders finds them, by the
+	// address of the local value. In a file that units include, the search begins at each unit.
+	Finds map[string]string
 	// Searched contains the names of files that were searched in parent directories. Paths depends on
 	// where such files exist.
 	Searched []string
@@ -207,7 +210,8 @@ type Read struct {
 // A Link is a text in the file that names another file or directory.
 type Link struct {
 	Start, End int
-	Text       string
+	Text       string // the path; "" if it is not constant
+	Via        string // the address of the path in File.Paths; "" means that it has none
 }
 
 // MaxSize is the size, in bytes, above which the names of a file are not read. Such a File is Broken.
@@ -447,7 +451,7 @@ func (w *walker) module(body *hclsyntax.Body) {
 					s := w.constant(a.Expr)
 					w.Paths[addr] = s
 					if s != "" {
-						w.link(a.Expr, s)
+						w.link(a.Expr, s, addr)
 					}
 				case "version", "count", "for_each", "providers", "depends_on", "enabled":
 				default:
@@ -476,7 +480,7 @@ func (w *walker) module(body *hclsyntax.Body) {
 			if a := b.Body.Attributes["source"]; a != nil && b.Type == "mock_provider" {
 				if s := w.constant(a.Expr); s != "" {
 					w.Paths["mock_"+addr] = s
-					w.link(a.Expr, s)
+					w.link(a.Expr, s, "mock_"+addr)
 				}
 			}
 			if a := b.Body.Attributes["alias"]; a != nil {
@@ -508,7 +512,7 @@ func (w *walker) run(b *hclsyntax.Block) {
 			s := w.constant(a.Expr)
 			w.Paths[addr] = s
 			if s != "" {
-				w.link(a.Expr, s)
+				w.link(a.Expr, s, addr)
 			}
 		}
 	}
@@ -538,9 +542,7 @@ func (w *walker) unit(body *hclsyntax.Body) {
 			if a := b.Body.Attributes[name]; a != nil {
 				s := w.path(a.Expr, body)
 				w.Paths[addr] = s
-				if s != "" {
-					w.link(a.Expr, s)
-				}
+				w.link(a.Expr, s, addr)
 			}
 		}
 		switch b.Type {
@@ -549,6 +551,12 @@ func (w *walker) unit(body *hclsyntax.Body) {
 			for _, a := range b.Body.Attributes {
 				if s := w.read(a.Expr, body); s != "" {
 					w.Paths["local."+a.Name] = s
+				}
+				if s := w.finds(a.Expr); s != "" {
+					if w.Finds == nil {
+						w.Finds = map[string]string{}
+					}
+					w.Finds["local."+a.Name] = s
 				}
 			}
 		case "dependency", "include", "import", "feature", "module", "unit", "stack":
@@ -584,6 +592,10 @@ func (w *walker) unit(body *hclsyntax.Body) {
 			path("source", "terraform")
 			w.variableFiles(b.Body)
 			w.arguments(b.Type, b.Body)
+		case "dependencies":
+			if a := b.Body.Attributes["paths"]; a != nil {
+				w.list(a.Expr, body)
+			}
 		case "generate":
 			w.arguments(strings.Join(append([]string{b.Type}, b.Labels...), "."), b.Body)
 		case "remote_state", "exclude", "errors", "engine", "catalog":
@@ -656,6 +668,19 @@ func (w *walker) environment(x hclsyntax.Expression) {
 	}
 }
 
+// list records the paths in the elements of a list, as dependencies.0, dependencies.1 and so on.
+func (w *walker) list(x hclsyntax.Expression, body *hclsyntax.Body) {
+	list, ok := x.(*hclsyntax.TupleConsExpr)
+	if !ok {
+		return
+	}
+	for i, item := range list.Exprs {
+		addr := fmt.Sprintf("dependencies.%d", i)
+		w.Paths[addr] = w.path(item, body)
+		w.link(item, w.Paths[addr], addr)
+	}
+}
+
 // merges records an include or import block that merges its file.
 func (w *walker) merges(addr string, b *hclsyntax.Block) {
 	given := func(name string) bool { // a value that is not constant may be true
@@ -725,10 +750,10 @@ func (w *walker) object(x hclsyntax.Expression, o Occurrence) {
 	}
 }
 
-// link adds a link for the text of a constant expression that names a local path.
-func (w *walker) link(x hclsyntax.Expression, path string) {
+// link adds a link for the text of an expression that names a local path.
+func (w *walker) link(x hclsyntax.Expression, path, via string) {
 	r := x.Range()
-	w.Links = append(w.Links, Link{Start: r.Start.Byte, End: r.End.Byte, Text: path})
+	w.Links = append(w.Links, Link{Start: r.Start.Byte, End: r.End.Byte, Text: path, Via: via})
 }
 
 // constant returns the value of a constant string, or "".
@@ -805,7 +830,7 @@ func (w *walker) expression(x hclsyntax.Expression) {
 		case *hclsyntax.FunctionCallExpr:
 			if len(n.Args) > 0 && (n.Name == "file" || n.Name == "read_terragrunt_config") {
 				if s := w.constant(n.Args[0]); s != "" {
-					w.link(n.Args[0], s)
+					w.link(n.Args[0], s, "")
 				}
 			}
 			w.call(n)

@@ -27,7 +27,7 @@ func quote(s string) string { return strconv.Quote(s) }
 
 // path returns the value of an expression for a path, or "".
 func (w *walker) path(x hclsyntax.Expression, body *hclsyntax.Body) string {
-	return Paths{Dir: filepath.Dir(w.Path), Find: w.find, Module: w.Kind.OfModule() || w.Kind == Test}.Value(x, body)
+	return Paths{Dir: filepath.Dir(w.Path), Find: w.find, Module: w.Kind.OfModule() || w.Kind == Test, Part: w.Kind == Unit && !IsDefault(w.Path)}.Value(x, body)
 }
 
 // read returns the path of the file that an expression reads as a unit file, or "".
@@ -51,6 +51,22 @@ func readCall(x hclsyntax.Expression) *hclsyntax.FunctionCallExpr {
 	return call
 }
 
+// finds returns the name of the file that an expression reads where find_in_parent_folders finds it, or "".
+func (w *walker) finds(x hclsyntax.Expression) string {
+	if wrap, ok := x.(*hclsyntax.TemplateWrapExpr); ok { // in JSON syntax
+		x = wrap.Wrapped
+	}
+	read, ok := x.(*hclsyntax.FunctionCallExpr)
+	if !ok || read.Name != "read_terragrunt_config" || len(read.Args) == 0 || IsDefault(w.Path) {
+		return ""
+	}
+	find, ok := read.Args[0].(*hclsyntax.FunctionCallExpr)
+	if !ok || find.Name != "find_in_parent_folders" || len(find.Args) == 0 {
+		return ""
+	}
+	return w.constant(find.Args[0])
+}
+
 // Paths computes the paths that expressions of a file name.
 type Paths struct {
 	Dir string // of the file
@@ -60,6 +76,15 @@ type Paths struct {
 	Local func(name, value string) (string, bool)
 	// Module makes path.module known, which is Dir.
 	Module bool
+	// Part means that units may include the file: the directory of the unit file is not known, and the paths
+	// are relative to it.
+	Part bool
+}
+
+// IsDefault reports whether a file has the default name of unit files.
+func IsDefault(path string) bool {
+	base := filepath.Base(path)
+	return base == unit.DefaultName || base == unit.DefaultJSONName
 }
 
 // maxPathDepth is the number of local values that a path may use one through the other.
@@ -151,13 +176,24 @@ func (p Paths) functions() map[string]function.Function {
 			},
 		})
 	}
-	here := text(func([]string) string { return dir })
+	here := text(func([]string) string {
+		if p.Part {
+			return "."
+		}
+		return dir
+	})
 	return map[string]function.Function{
 		"get_terragrunt_dir": here, "get_original_terragrunt_dir": here,
 		"get_repo_root": text(func([]string) string {
 			return strings.TrimSuffix(sys.Nearest(dir, ".git"), string(filepath.Separator)+".git")
 		}),
-		"dirname": text(func(a []string) string { return filepath.Dir(strings.Join(a, "")) }),
+		"dirname": text(func(a []string) string {
+			path := strings.Join(a, "")
+			if path == "." || strings.HasSuffix(path, "..") {
+				return filepath.Join(path, "..")
+			}
+			return filepath.Dir(path)
+		}),
 		"find_in_parent_folders": text(func(a []string) string {
 			name := unit.DefaultName
 			if len(a) > 0 {

@@ -191,16 +191,10 @@ func (w *completer) add(label, detail string, kind protocol.CompletionItemKind, 
 
 // target returns the directory or file to which a source or path of the document refers, or "".
 func (w *completer) target(via string) string {
-	x := w.s.Session.Index
-	if to := x.Target(w.file, via); to != "" {
-		return to
+	if w.file.Last != nil && w.file.Paths[via] == "" {
+		return w.s.target(w.ctx, w.file.Last, via)
 	}
-	if w.file.Last != nil {
-		if to := x.Target(w.file.Last, via); to != "" {
-			return to
-		}
-	}
-	return ""
+	return w.s.target(w.ctx, w.file, via)
 }
 
 // argument adds an argument, with " = " behind it.
@@ -684,7 +678,7 @@ func (w *completer) unitKeys(blocks []enclosing, argument string) {
 
 // outputsOf adds the outputs of the module of a unit file, where the type want is expected.
 func (w *completer) outputsOf(path string, want cty.Type) {
-	dir := w.s.moduleOfUnit(path)
+	dir := w.s.moduleOfUnit(w.ctx, path)
 	if dir == "" {
 		return
 	}

@@ -113,6 +113,7 @@ func (s *Server) publishAround(ctx context.Context, path string) bool {
 // publish publishes the diagnostics of one file, unless the client has them: first with the last findings
 // of rules, then with the new ones. It returns false if ctx ended.
 func (s *Server) publish(ctx context.Context, path string) bool {
+	path = s.Session.Files.Real(path)
 	b := s.Session.Files.Buffer(path)
 	out := &protocol.PublishDiagnosticsParams{URI: document.URI(path), Diagnostics: []protocol.Diagnostic{}}
 	if b == nil {
@@ -142,18 +143,37 @@ func (s *Server) send(ctx context.Context, path string, b *workspaceBuffer, out 
 	if err != nil {
 		return true
 	}
-	s.mu.Lock()
-	same := s.published[path] == string(text) || b == nil && s.published[path] == ""
-	if b == nil {
-		delete(s.published, path)
-	} else {
-		s.published[path] = string(text)
+	uris := []string{out.URI}
+	if b != nil {
+		uris = s.Session.Files.URIs(path)
 	}
-	s.mu.Unlock()
-	if !same {
-		_ = s.rpc.Notify(ctx, "textDocument/publishDiagnostics", out) // fails only if the client is gone
+	for _, uri := range uris {
+		s.mu.Lock()
+		same := s.published[uri] == string(text) || b == nil && s.published[uri] == ""
+		if b == nil {
+			delete(s.published, uri)
+		} else {
+			s.published[uri] = string(text)
+		}
+		s.mu.Unlock()
+		if !same {
+			each := *out
+			each.URI = uri
+			_ = s.rpc.Notify(ctx, "textDocument/publishDiagnostics", &each) // fails only if the client is gone
+		}
 	}
 	return true
+}
+
+// unpublish withdraws the diagnostics of a closed document, if its file is still open by another path.
+func (s *Server) unpublish(ctx context.Context, uri string) {
+	s.mu.Lock()
+	old := s.published[uri]
+	delete(s.published, uri)
+	s.mu.Unlock()
+	if old != "" {
+		_ = s.rpc.Notify(ctx, "textDocument/publishDiagnostics", &protocol.PublishDiagnosticsParams{URI: uri, Diagnostics: []protocol.Diagnostic{}}) // fails only if the client is gone
+	}
 }
 
 // # Findings of rules
@@ -201,9 +221,12 @@ func (s *Server) lastRuled(path string, text *document.Text) []protocol.Diagnost
 	return out
 }
 
-// ruleFindings returns the findings of rules in a file as it is now. There are none if the module or unit has
-// errors. ok is false if ctx ended.
+// ruleFindings returns the findings of rules in a file as it is now, and the validations that fail for the values
+// from its view. There are no findings if the module or unit has errors. ok is false if ctx ended.
 func (s *Server) ruleFindings(ctx context.Context, path string, text *document.Text) (out []protocol.Diagnostic, ok bool) {
+	if ctx.Err() != nil {
+		return nil, false
+	}
 	found := s.rulings(ctx, path)
 	if ctx.Err() != nil {
 		return nil, false
@@ -211,6 +234,7 @@ func (s *Server) ruleFindings(ctx context.Context, path string, text *document.T
 	if found == nil {
 		found = &workspace.Rulings{}
 	}
+	out = s.failedValidations(ctx, path, text)
 	for _, f := range found.Findings {
 		if at := f.At(); at.Filename == path {
 			out = append(out, s.finding(f, at, text))
@@ -231,20 +255,61 @@ func (s *Server) ruleFindings(ctx context.Context, path string, text *document.T
 	return out, true
 }
 
+// failedValidations returns the validations of variables in a file of a module that fail for the values from the
+// view of the file. The error itself is at the argument that gives the value, in another file.
+func (s *Server) failedValidations(ctx context.Context, path string, text *document.Text) (out []protocol.Diagnostic) {
+	if !index.KindOf(path).OfModule() {
+		return nil
+	}
+	v := s.viewOfModule(ctx, path)
+	var ds diag.List
+	if v.isUnit() {
+		if u := s.Session.Unit(ctx, v.at); u != nil {
+			ds = u.Diags
+		}
+	} else if v.at != "" {
+		if m := s.Session.Module(ctx, v.at); m != nil {
+			ds = m.Diags
+		}
+	}
+	for _, m := range ds {
+		if m.Code != diag.Condition || m.At == nil || m.At.Filename == path {
+			continue
+		}
+		for _, n := range m.Notes {
+			if n.At == nil || n.At.Filename != path || n.At.Start.Byte >= n.At.End.Byte {
+				continue
+			}
+			d := s.message(&diag.Message{Code: m.Code, Summary: "Seen from " + s.viewName(view{at: v.at}), Detail: m.Summary + ": " + m.Detail, At: n.At}, text)
+			d.Severity = protocol.DiagnosticSeverityInformation
+			if filepath.IsAbs(m.At.Filename) {
+				d.RelatedInformation = []protocol.DiagnosticRelatedInformation{{Location: s.locationOf(*m.At), Message: "the value is given here"}}
+			}
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
 // rulings returns the failed rules of the module or unit from which a file is seen, or nil.
 func (s *Server) rulings(ctx context.Context, path string) *workspace.Rulings {
 	switch index.KindOf(path) {
 	case index.Module, index.JSON, index.Values:
-		v := s.viewOfModule(path)
+		v, dir := s.viewOfModule(ctx, path), filepath.Dir(path)
+		var found *workspace.Rulings
 		if v.isUnit() {
 			if u := s.Session.Unit(ctx, v.at); u != nil {
-				return u.Rules(ctx)
+				found = u.Rules(ctx)
 			}
-			return nil
+		} else if m := s.Session.Module(ctx, cmp.Or(v.at, dir)); m != nil {
+			found = m.Rules(ctx)
 		}
-		if m := s.Session.Module(ctx, cmp.Or(v.at, filepath.Dir(path))); m != nil {
-			return m.Rules(ctx)
+		if found == nil && v.at != "" && v.dir() != dir { // the viewpoint has errors
+			if m := s.Session.Module(ctx, dir); m != nil {
+				found = m.Rules(ctx)
+			}
 		}
+		return found
 	case index.Unit:
 		if u := s.unitOf(ctx, path); u != nil {
 			return u.Rules(ctx)
@@ -266,7 +331,7 @@ func (s *Server) rulings(ctx context.Context, path string) *workspace.Rulings {
 
 // diagnostic answers a client that requests diagnostics.
 func (s *Server) diagnostic(ctx context.Context, p *protocol.DocumentDiagnosticParams) (any, error) {
-	path := document.Path(p.TextDocument.URI)
+	path := s.path(p.TextDocument.URI)
 	if path == "" {
 		return nil, refuse("%s is not a file", p.TextDocument.URI)
 	}

@@ -59,7 +59,7 @@ type effectiveResult struct {
 func (s *Server) effective(ctx context.Context, p *struct {
 	TextDocument protocol.TextDocumentIdentifier `json:"textDocument"`
 }) (*effectiveResult, error) {
-	return s.effectiveOf(ctx, document.Path(p.TextDocument.URI))
+	return s.effectiveOf(ctx, s.path(p.TextDocument.URI))
 }
 
 func (s *Server) effectiveOf(ctx context.Context, path string) (*effectiveResult, error) {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -120,7 +121,20 @@ output "all" {
 	file("plain/more.yaml", "size: 1\nother: 2")
 	file("plain/big.auto.tfvars", "wide = 3")
 	file("modules/other/main.tf", "variable \"text\" {}\nvariable \"number\" {}\noutput \"joined\" {\n  value = \"other ${var.text} ${var.number}\"\n}")
-	return server.Unpack(t, b.String())
+	// Files with paths relative to the units that include them: the module, the dependency and the account of each area.
+	file("area/root.hcl", "terraform {\n  source = \"../modules/app\"\n}\ndependency \"base\" {\n  config_path  = \"../base\"\n  mock_outputs = {\n    id = \"mock\"\n  }\n}\nlocals {\n  account = read_terragrunt_config(find_in_parent_folders(\"account.hcl\"))\n}\ninputs = {\n  up    = dependency.base.outputs.id\n  place = local.account.locals.place\n}")
+	file("area/same.hcl", "terraform {\n  source = \"../../../modules/m1\"\n}\ndependency \"base\" {\n  config_path  = \"../base\"\n  mock_outputs = {\n    id = \"mock\"\n  }\n}\ninputs = {\n  up     = dependency.base.outputs.id\n  region = \"same\"\n}")
+	for i, area := range []string{"eu", "us"} {
+		dir := "area/" + area
+		file(dir+"/account.hcl", "locals {\n  place = \"%s\"\n}", area)
+		file(dir+"/modules/app/main.tf", "variable \"up\" {}\nvariable \"place\" {}\nvariable \"own\" {\n  default = %d\n}\nmodule \"inner\" {\n  source = \"../../../../modules/alias\"\n  text   = \"${var.up} ${var.own}\"\n  number = 1\n}\noutput \"id\" {\n  value = \"${module.inner.joined} ${var.place}\"\n}", i)
+		file(dir+"/base/terragrunt.hcl", "terraform {\n  source = \"../../../modules/m%d\"\n}\ninputs = {\n  region = \"%s\"\n  team   = \"base\"\n}", i, area)
+		file(dir+"/one/terragrunt.hcl", "include \"root\" {\n  path   = find_in_parent_folders(\"root.hcl\")\n  expose = true\n}\ninputs = {\n  own = \"${dependency.base.outputs.id} ${include.root.locals.account.locals.place}\"\n}")
+		file(dir+"/two/terragrunt.hcl", "include \"same\" {\n  path = find_in_parent_folders(\"same.hcl\")\n}\ndependencies {\n  paths = [\"../one\"]\n}\ninputs = {\n  team = \"two\"\n}")
+	}
+	dir := server.Unpack(t, b.String())
+	_ = os.Symlink("inner", filepath.Join(dir, "modules/alias"))
+	return dir
 }
 
 // difference is a part of the JSON output of affected.

@@ -50,7 +50,8 @@ func addressOf(line string) (address, class string) {
 }
 
 // Hover shows the answers of explain: for each address that a script of the command line requests, with
-// the files as they are before the script runs, and without flags.
+// the files as they are before the script runs, and without flags. If the file has a viewpoint in another
+// directory, hover also shows the answer of explain there.
 func TestHoverIsExplain(t *testing.T) {
 	names, err := filepath.Glob("../../cli/testdata/script/*.txtar")
 	if err != nil || len(names) < 20 {
@@ -64,6 +65,7 @@ func TestHoverIsExplain(t *testing.T) {
 		}
 		dir, at := "", "."
 		var hovered func(string, string) (string, string)
+		var nearest func(string, string) (string, string, string)
 		done := map[string]bool{}
 		for _, line := range strings.Split(string(archive.Comment), "\n") {
 			if to, ok := strings.CutPrefix(line, "cd "); ok {
@@ -89,7 +91,7 @@ func TestHoverIsExplain(t *testing.T) {
 			}
 			if hovered == nil {
 				dir = server.Unpack(t, string(txtar.Format(&txtar.Archive{Files: archive.Files})))
-				hovered = server.Hovering(t, dir)
+				hovered, nearest = server.Hovering(t, dir)
 			}
 			want := explained(t, filepath.Join(dir, at), address)
 			switch {
@@ -115,9 +117,22 @@ func TestHoverIsExplain(t *testing.T) {
 			if got != want {
 				t.Errorf("%s: %s in %s:\n%s\nexplain:\n%s", filepath.Base(name), address, file, got, want)
 			}
+			got, from, address := nearest(file, address)
+			if from == "" {
+				continue
+			}
+			switch want := explained(t, filepath.Join(dir, from), address); {
+			case got == want:
+				counts["equal from the nearest viewpoint"]++
+			case want != "":
+				t.Errorf("%s: %s seen from %s:\n%s\nexplain:\n%s", filepath.Base(name), address, from, got, want)
+			}
 		}
 	}
 	t.Logf("%v", counts)
+	if n := counts["equal from the nearest viewpoint"]; n < 10 {
+		t.Errorf("only %d answers seen from another directory were compared", n)
+	}
 	if counts["equal"] < 100 {
 		t.Errorf("only %d answers were compared", counts["equal"])
 	}

@@ -18,9 +18,43 @@ import (
 // Unpack writes the files of an archive to a new directory.
 func Unpack(t testing.TB, text string) string { return unpack(t, text) }
 
-// Hovering starts a server in a directory and returns its client's method hovered.
-func Hovering(t testing.TB, dir string) func(dir, address string) (text, file string) {
-	return start(t, dir, nil).hovered
+// Hovering starts a server in a directory and returns its client's methods hovered and hoveredNearest.
+func Hovering(t testing.TB, dir string) (hovered func(dir, address string) (text, file string), nearest func(file, address string) (text, dir, from string)) {
+	c := start(t, dir, nil)
+	return c.hovered, c.hoveredNearest
+}
+
+// choose chooses the viewpoint of a file.
+func (c *client) choose(file, viewpoint string) {
+	c.t.Helper()
+	c.call("workspace/executeCommand", map[string]any{"command": "terrace.viewpoint", "arguments": []string{c.uri(file), viewpoint}}, nil)
+}
+
+// hoveredNearest returns the explanation in the hover at a name with an address in a file, as it is seen from the
+// nearest viewpoint. It also returns the directory of the viewpoint, and the address there. dir is "" if the file
+// has no viewpoint in another directory.
+func (c *client) hoveredNearest(file, want string) (text, dir, from string) {
+	c.t.Helper()
+	if !index.KindOf(file).OfModule() {
+		return "", "", ""
+	}
+	c.choose(file, "")
+	var views viewpointsResult
+	c.call("terrace/viewpoints", map[string]any{"textDocument": map[string]any{"uri": c.uri(file)}}, &views)
+	v := viewOf(views.Current)
+	if views.Current != views.Default || len(views.All) > 0 && v.at == "" {
+		c.t.Errorf("%s is seen from %q, and not from the default %q of %q", file, views.Current, views.Default, views.All)
+	}
+	path := filepath.Join(c.dir, file)
+	if v.at == "" || v.dir() == filepath.Dir(path) {
+		return "", "", ""
+	}
+	text, _ = c.hoveredIn([]string{path}, want)
+	rel, err := filepath.Rel(c.dir, v.dir())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return text, rel, v.address(want)
 }
 
 // hovered returns the explanation in the hover at a name with an address as the directory dir sees it, and
@@ -29,14 +63,18 @@ func (c *client) hovered(dir, want string) (text, file string) {
 	c.t.Helper()
 	here := filepath.Join(c.dir, dir)
 	paths, _ := filepath.Glob(filepath.Join(here, "*"))
+	unit := filepath.Join(here, "terragrunt.hcl")
+	_, err := os.Stat(unit)
+	if err != nil && len(paths) > 0 { // explain runs in the directory, and not in that of a caller
+		c.choose(filepath.ToSlash(filepath.Join(dir, "main.tf")), c.uri(dir))
+	}
 	if text, file := c.hoveredIn(paths, want); file != "" {
 		return text, file
 	}
-	unit := filepath.Join(here, "terragrunt.hcl")
-	if _, err := os.Stat(unit); err != nil {
+	if err != nil {
 		return "", ""
 	}
-	err := filepath.WalkDir(c.dir, func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(c.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || file != "" || filepath.Dir(path) == here || index.KindOf(path) != index.Unit && index.KindOf(path) != index.Module {
 			return err
 		}
@@ -140,7 +178,7 @@ func Renaming(t testing.TB, dir string) func(r *rand.Rand) (was, now, kind strin
 	return func(r *rand.Rand) (was, now, kind string, err error) {
 		var paths []string
 		walk := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
-			if err == nil && !info.IsDir() {
+			if err == nil && info.Mode().IsRegular() {
 				paths = append(paths, path)
 			}
 			return err

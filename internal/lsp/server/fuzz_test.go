@@ -170,6 +170,81 @@ terraform {
 inputs = {
   vpc_id = "${dependency.vpc.outputs.id} ${import.prod.module.net.outputs.id} ${path_relative_to_import("lib")}"
 }
+-- area/root.hcl --
+terraform {
+  source = "../modules/app"
+}
+dependencies {
+  paths = ["../base"]
+}
+dependency "base" {
+  config_path  = "../base"
+  mock_outputs = {
+    id = "mock"
+  }
+}
+locals {
+  account = read_terragrunt_config(find_in_parent_folders("account.hcl"))
+}
+inputs = {
+  up    = dependency.base.outputs.id
+  place = local.account.locals.place
+}
+-- area/eu/account.hcl --
+locals {
+  place = "eu"
+}
+-- area/eu/modules/app/main.tf --
+variable "up" {}
+variable "place" {
+  validation {
+    condition     = var.place != "us"
+    error_message = "no"
+  }
+}
+variable "own" {
+  default = ""
+}
+module "vpc" {
+  source   = "../../../../linked/vpc"
+  for_each = toset([var.place])
+  region   = each.key
+}
+output "id" {
+  value = values(module.vpc)[*].id
+}
+-- area/eu/base/terragrunt.hcl --
+terraform {
+  source = "../../../linked/vpc"
+}
+inputs = {
+  region = "eu"
+}
+-- area/eu/one/terragrunt.hcl --
+include "root" {
+  path = find_in_parent_folders("root.hcl")
+}
+inputs = {
+  own = dependency.base.outputs.id
+}
+-- area/us/account.hcl --
+locals {
+  place = "us"
+}
+-- area/us/modules/app/main.tf --
+variable "up" {}
+variable "place" {}
+-- area/us/base/terragrunt.hcl --
+terraform {
+  source = "../../../modules/vpc"
+}
+inputs = {
+  region = "us"
+}
+-- area/us/one/terragrunt.hcl --
+include "root" {
+  path = find_in_parent_folders("root.hcl")
+}
 ` + stackFiles
 
 // After random edits, renames, saves, changes of branch, new and deleted files, a server gives the same
@@ -216,10 +291,12 @@ func openFiles() int {
 func randomSession(t *testing.T, seed int, counts map[string]int) {
 	r := rand.New(rand.NewPCG(uint64(seed), 7))
 	dir := unpack(t, moduleFiles+unitFiles+dataFiles)
+	_ = os.Symlink("modules", filepath.Join(dir, "linked")) // without it, its users have errors
 	c := start(t, dir, nil)
 	names := []string{"main.tf", "web_override.tf", "m/main.tf", "root.hcl", "app/terragrunt.hcl", "modules/app/main.tf", "data.tf", "data.yaml", "tests/one.tftest.hcl",
 		"outputs.tf", "tests/two.tftest.json", "js/main.tf.json", "js/terraform.tfvars.json", "js/unit/terragrunt.hcl.json", "live/terragrunt.stack.hcl", "units/app/terragrunt.hcl", "hand/terragrunt.values.hcl", "hand/terragrunt.hcl",
-		"all.rules.hcl", "exceptions.rules.hcl", "all.rulestest.hcl", "prod.hcl", "sizes.json", "shared/lib.hcl", "shared/vars.tfvars", "web/terragrunt.hcl", "terraform.tfvars"}
+		"all.rules.hcl", "exceptions.rules.hcl", "all.rulestest.hcl", "prod.hcl", "sizes.json", "shared/lib.hcl", "shared/vars.tfvars", "web/terragrunt.hcl", "terraform.tfvars",
+		"area/root.hcl", "area/eu/account.hcl", "area/eu/modules/app/main.tf", "area/eu/base/terragrunt.hcl", "area/eu/one/terragrunt.hcl", "modules/vpc/main.tf"}
 	texts, before, branch := map[string]string{}, map[string][]string{}, map[string]string{}
 	for _, name := range names {
 		texts[name] = c.open(name)
@@ -303,7 +380,7 @@ func randomSession(t *testing.T, seed int, counts map[string]int) {
 			}
 		case 4:
 			op = "new file"
-			file := []string{"new.tf", "new_override.tf", "m/new.tf", "app/new.hcl", "dir/main.tf", "terraform.tfvars", "x.tf.json", "live/terragrunt.values.hcl", "units/app/terragrunt.values.hcl", "tests/three.tftest.json", "more.rules.hcl", "dev.hcl", "web/terraform.tfvars"}[r.IntN(13)]
+			file := []string{"new.tf", "new_override.tf", "m/new.tf", "app/new.hcl", "dir/main.tf", "terraform.tfvars", "x.tf.json", "live/terragrunt.values.hcl", "units/app/terragrunt.values.hcl", "tests/three.tftest.json", "more.rules.hcl", "dev.hcl", "web/terraform.tfvars", "area/account.hcl", "area/us/account.hcl", "area/us/modules/app/new.tf"}[r.IntN(16)]
 			content := "variable \"made\" {}\n"
 			if strings.HasSuffix(file, ".values.hcl") {
 				content = "env = \"from a file\"\n"
@@ -316,6 +393,8 @@ func randomSession(t *testing.T, seed int, counts map[string]int) {
 				content = "exception \"region\" {\n  reason = \"made\"\n}\n"
 			case "dev.hcl":
 				content = "module \"net\" {\n  source = \"./modules/vpc\"\n  region = \"made\"\n}\n"
+			case "area/account.hcl", "area/us/account.hcl":
+				content = "locals {\n  place = \"made\"\n}\n"
 			case "web/terraform.tfvars":
 				content = "zone = \"made\"\n"
 			}
@@ -326,7 +405,7 @@ func randomSession(t *testing.T, seed int, counts map[string]int) {
 			c.notify("workspace/didChangeWatchedFiles", map[string]any{"changes": []any{changed(1, file)}})
 		case 5:
 			op = "deleted file"
-			file := []string{"new.tf", "new_override.tf", "m/new.tf", "dir", "terraform.tfvars", "x.tf.json", "m/main.tf", "root.hcl", "units/vpc", "hand/terragrunt.values.hcl", "live/terragrunt.values.hcl", "more.rules.hcl", "dev.hcl", "shared", "sizes.json"}[r.IntN(15)]
+			file := []string{"new.tf", "new_override.tf", "m/new.tf", "dir", "terraform.tfvars", "x.tf.json", "m/main.tf", "root.hcl", "units/vpc", "hand/terragrunt.values.hcl", "live/terragrunt.values.hcl", "more.rules.hcl", "dev.hcl", "shared", "sizes.json", "area/us", "area/us/account.hcl", "area/account.hcl"}[r.IntN(18)]
 			if err := os.RemoveAll(filepath.Join(dir, file)); err != nil {
 				t.Fatal(err)
 			}

@@ -222,7 +222,7 @@ func (s *Server) execute(ctx context.Context, p *protocol.ExecuteCommandParams) 
 		}
 		return s.references(ctx, &protocol.ReferenceParams{TextDocument: protocol.TextDocumentIdentifier{URI: text(0)}, Position: at})
 	case commandAffected:
-		path := document.Path(text(0))
+		path := s.path(text(0))
 		if path == "" {
 			return nil, refuse("the argument is the URI of a file")
 		}
@@ -242,14 +242,15 @@ func (s *Server) execute(ctx context.Context, p *protocol.ExecuteCommandParams) 
 		}
 		return answer, nil
 	case commandEffective:
-		return s.effectiveOf(ctx, document.Path(text(0)))
+		return s.effectiveOf(ctx, s.path(text(0)))
 	case commandSchemas:
-		return s.fetchSchemas(ctx, document.Path(text(0)))
+		return s.fetchSchemas(ctx, s.path(text(0)))
 	case commandViewpoint:
-		path, chosen := document.Path(text(0)), viewOf(text(1))
+		path, chosen := s.path(text(0)), viewOf(text(1))
 		if path == "" || text(1) != "" && chosen.at == "" {
 			return nil, refuse("the viewpoint of a file is a unit file, or the directory of a root module")
 		}
+		chosen.at = s.Session.Files.Real(chosen.at)
 		path = cmp.Or(moduleOf(path), path) // all files of a module have the same viewpoint
 		s.mu.Lock()
 		if chosen.at == "" {
@@ -332,7 +333,7 @@ func (s *Server) imports(ctx context.Context, f *index.File, text *document.Text
 		return nil
 	}
 	return &protocol.CodeAction{Title: "Convert include to import", Kind: protocol.CodeActionKindRefactorRewrite, Edit: &protocol.WorkspaceEdit{Changes: map[string][]protocol.TextEdit{
-		document.URI(f.Path): text.Edits(after, s.encoding),
+		s.uriOf(f.Path): text.Edits(after, s.encoding),
 	}}}
 }
 
@@ -358,7 +359,7 @@ func (s *Server) spelling(ctx context.Context, path string, text *document.Text,
 			continue
 		}
 		fix(fmt.Sprintf("Change %q to %q", wrong, word), map[string][]protocol.TextEdit{
-			document.URI(path): {{Range: text.Range(from+at, from+at+len(wrong), s.encoding), NewText: word}},
+			s.uriOf(path): {{Range: text.Range(from+at, from+at+len(wrong), s.encoding), NewText: word}},
 		})
 	}
 }
@@ -399,7 +400,7 @@ func (s *Server) declarations(ctx context.Context, f *index.File, start, end int
 			block = "\n" + block
 		}
 		fix(title+" in "+filepath.Base(to), map[string][]protocol.TextEdit{
-			document.URI(to): {{Range: at.Range(n, n, s.encoding), NewText: block}},
+			s.uriOf(to): {{Range: at.Range(n, n, s.encoding), NewText: block}},
 		})
 	}
 }
@@ -480,7 +481,7 @@ func (s *Server) missing(ctx context.Context, f *index.File, text *document.Text
 			prefix = "\n"
 		}
 		fix("Add missing arguments: "+strings.Join(names, ", "), map[string][]protocol.TextEdit{
-			document.URI(f.Path): {{Range: text.Range(at, at, s.encoding), NewText: prefix + lines.String()}},
+			s.uriOf(f.Path): {{Range: text.Range(at, at, s.encoding), NewText: prefix + lines.String()}},
 		})
 	}
 }

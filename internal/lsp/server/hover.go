@@ -111,15 +111,21 @@ func moduleAt(f *index.File, o *index.Occurrence) string {
 // explain returns the explanation of an address in a file, or nil. module is the module of an environment
 // file, or "".
 func (s *Server) explain(ctx context.Context, path, address, module string) *explanation.Explanation {
+	x, _ := s.explainFrom(ctx, path, address, module, s.seenFrom(ctx, path))
+	return x
+}
+
+// explainFrom is explain from a view of the file. alone reports that the view has errors, so that a module is seen
+// alone.
+func (s *Server) explainFrom(ctx context.Context, path, address, module string, from view) (x *explanation.Explanation, alone bool) {
 	if address == "" {
-		return nil
+		return nil, false
 	}
-	var x *explanation.Explanation
 	var ds diag.List
 	switch index.KindOf(path) {
 	case index.Module, index.Values, index.JSON:
 		dir := filepath.Dir(path)
-		chosen := s.viewOfModule(path)
+		chosen := from
 		if own := s.Session.UnitFile(dir); index.KindOf(path) == index.Values && s.Session.Files.Exists(own) {
 			chosen = view{at: own} // the file may give variables to the module of the unit
 		}
@@ -129,6 +135,12 @@ func (s *Server) explain(ctx context.Context, path, address, module string) *exp
 			}
 		} else if m := s.Session.Module(ctx, cmp.Or(chosen.at, dir)); m != nil {
 			x, ds = m.Explain(ctx, chosen.address(address))
+		}
+		if (x == nil || ds.HasErrors()) && chosen.at != "" && chosen.dir() != dir {
+			if m := s.Session.Module(ctx, dir); m != nil {
+				alone = true
+				x, ds = m.Explain(ctx, address)
+			}
 		}
 	case index.Unit:
 		if u := s.unitOf(ctx, path); u != nil {
@@ -154,9 +166,9 @@ func (s *Server) explain(ctx context.Context, path, address, module string) *exp
 		}
 	}
 	if ds.HasErrors() {
-		return nil
+		return nil, alone
 	}
-	return x
+	return x, alone
 }
 
 // maxHover is the length, in bytes, of the longest explanation that hover shows.
@@ -164,7 +176,8 @@ const maxHover = 64 << 10
 
 // explained returns the explanation of an address as text, or "".
 func (s *Server) explained(ctx context.Context, path, address, module string) string {
-	x := s.explain(ctx, path, address, module)
+	v := s.seenFrom(ctx, path)
+	x, alone := s.explainFrom(ctx, path, address, module, v)
 	if x == nil {
 		return ""
 	}
@@ -178,7 +191,10 @@ func (s *Server) explained(ctx context.Context, path, address, module string) st
 		out = strings.ToValidUTF8(out[:maxHover], "") + "…"
 	}
 	out = source.HideCredentials(out)
-	if v := s.seenFrom(ctx, path); v.at != "" && filepath.Dir(v.at) != filepath.Dir(path) || v.calls != "" {
+	switch {
+	case alone:
+		out = "Seen alone, because the value is not known from " + s.viewName(v) + ":\n\n" + out
+	case v.at != "" && v.dir() != filepath.Dir(path) || v.calls != "":
 		out = "Seen from " + s.viewName(v) + ":\n\n" + out
 	}
 	out = fenced(out)
@@ -199,7 +215,7 @@ func fenced(text string) string {
 
 // described returns the type and the documentation of a name, or "".
 func (s *Server) described(ctx context.Context, f *index.File, o *index.Occurrence) string {
-	sym, ok := s.Session.Index.Resolve(f, o)
+	sym, ok := s.resolve(ctx, f, o)
 	if !ok || index.KindOf(sym.Scope) != index.Other {
 		return ""
 	}

@@ -19,16 +19,60 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
+// resolve returns the symbol of an occurrence, as Index.Resolve does. A name that the index cannot resolve is that
+// of the unit from which the file is seen, or of the directory that the engine computes for the unit's module.
+func (s *Server) resolve(ctx context.Context, f *index.File, o *index.Occurrence) (workspace.Symbol, bool) {
+	kind, _, _ := strings.Cut(o.Via, ".")
+	through := f.Kind == index.Unit && (kind == "terraform" || kind == "dependency" || f.Finds[o.Via] != "")
+	if !through || s.Session.IsUnit(f.Path) {
+		if sym, ok := s.Session.Index.Resolve(f, o); ok || !through {
+			return sym, ok
+		}
+	}
+	to := s.target(ctx, f, o.Via)
+	if strings.HasPrefix(o.Via, "dependency.") {
+		to = s.moduleOfUnit(ctx, to)
+	}
+	if to == "" {
+		return s.Session.Index.Resolve(f, o)
+	}
+	return workspace.Symbol{Scope: to, Addr: o.Addr}, true
+}
+
+// target returns the directory or file to which a source or path of a file refers, or "". A path in a file that
+// units include is relative to the unit from which the file is seen.
+func (s *Server) target(ctx context.Context, f *index.File, via string) string {
+	x := s.Session.Index
+	if f.Kind != index.Unit {
+		return x.Target(f, via)
+	}
+	own := f
+	if !s.Session.IsUnit(f.Path) {
+		if at := s.viewpointOf(ctx, f.Path); at != "" { // waits for the index, which knows whether a unit includes the file
+			own = x.File(at)
+		}
+	}
+	if to := x.TargetFor(own, f, via); to != "" {
+		return to
+	}
+	if via == "terraform" && s.Session.IsUnit(own.Path) {
+		if u := s.Session.Unit(ctx, own.Path); u != nil {
+			return u.ModuleDir(ctx)
+		}
+	}
+	return ""
+}
+
 // symbolsAt returns the symbols of the names at an offset, with their occurrences. A name of another
 // module comes before the name in this one.
-func (s *Server) symbolsAt(f *index.File, offset int) (out []workspace.Symbol, at []*index.Occurrence) {
+func (s *Server) symbolsAt(ctx context.Context, f *index.File, offset int) (out []workspace.Symbol, at []*index.Occurrence) {
 	for _, through := range []bool{true, false} {
 		for i := range f.Names {
 			o := &f.Names[i]
 			if o.Start > offset || offset > o.End || (o.Via != "") != through {
 				continue
 			}
-			if sym, ok := s.Session.Index.Resolve(f, o); ok {
+			if sym, ok := s.resolve(ctx, f, o); ok {
 				out, at = append(out, sym), append(at, o)
 			}
 		}
@@ -49,7 +93,7 @@ func (s *Server) definition(ctx context.Context, p *protocol.DefinitionParams) (
 			out = append(out, s.location(other.file.Path, other.Start, other.End))
 		}
 	}
-	symbols, at := s.symbolsAt(f, offset)
+	symbols, at := s.symbolsAt(ctx, f, offset)
 	for i, sym := range symbols {
 		var here []protocol.Location
 		for _, d := range s.Session.Index.Find(sym) {
@@ -75,7 +119,7 @@ func (s *Server) definition(ctx context.Context, p *protocol.DefinitionParams) (
 	}
 	for _, l := range f.Links {
 		if l.Start <= offset && offset <= l.End {
-			if to := s.linked(f, l); to != "" {
+			if to := s.linked(ctx, f, l); to != "" {
 				out = append(out, s.location(to, 0, 0))
 			}
 		}
@@ -120,7 +164,7 @@ func (s *Server) references(ctx context.Context, p *protocol.ReferenceParams) ([
 	if err != nil {
 		return nil, err
 	}
-	symbols, _ := s.symbolsAt(f, text.Offset(p.Position, s.encoding))
+	symbols, _ := s.symbolsAt(ctx, f, text.Offset(p.Position, s.encoding))
 	out := []protocol.Location{}
 	seen := map[protocol.Location]bool{}
 	for _, sym := range symbols {
@@ -150,16 +194,16 @@ func compareLocations(a, b protocol.Location) int {
 	return a.Range.Start.Character - b.Range.Start.Character
 }
 
-func (s *Server) highlight(_ context.Context, p *protocol.DocumentHighlightParams) ([]protocol.DocumentHighlight, error) {
+func (s *Server) highlight(ctx context.Context, p *protocol.DocumentHighlightParams) ([]protocol.DocumentHighlight, error) {
 	_, text, f, err := s.open(p.TextDocument)
 	if err != nil {
 		return nil, err
 	}
-	symbols, _ := s.symbolsAt(f, text.Offset(p.Position, s.encoding))
+	symbols, _ := s.symbolsAt(ctx, f, text.Offset(p.Position, s.encoding))
 	out := []protocol.DocumentHighlight{}
 	for i := range f.Names {
 		o := &f.Names[i]
-		if sym, ok := s.Session.Index.Resolve(f, o); !ok || !slices.Contains(symbols, sym) {
+		if sym, ok := s.resolve(ctx, f, o); !ok || !slices.Contains(symbols, sym) {
 			continue
 		}
 		h := protocol.DocumentHighlight{Range: text.Range(o.Start, o.End, s.encoding), Kind: protocol.DocumentHighlightKindRead}
@@ -183,7 +227,7 @@ type renamed struct {
 
 // renameAt returns the name at an offset, or the reason why it cannot be renamed.
 func (s *Server) renameAt(ctx context.Context, f *index.File, offset int) (*renamed, error) {
-	symbols, at := s.symbolsAt(f, offset)
+	symbols, at := s.symbolsAt(ctx, f, offset)
 	for i, sym := range symbols {
 		declared := slices.ContainsFunc(s.Session.Index.Find(sym), func(p workspace.Place) bool { return p.Role == index.Declares })
 		dot := strings.LastIndex(sym.Addr, ".")
@@ -305,7 +349,7 @@ func (s *Server) rename(ctx context.Context, p *protocol.RenameParams) (*protoco
 		if !ok {
 			return nil, refuse("the rename needs a moved block, which cannot be added to the JSON in %s", base.File.Path)
 		}
-		uri := document.URI(base.File.Path)
+		uri := s.uriOf(base.File.Path)
 		changes[uri] = append(changes[uri], e)
 	} else if r.movable() && base != nil {
 		at := s.Session.Files.Text(base.File.Path)
@@ -314,7 +358,7 @@ func (s *Server) rename(ctx context.Context, p *protocol.RenameParams) (*protoco
 		if !bytes.HasSuffix(at.Bytes, []byte("\n")) {
 			block = "\n" + block
 		}
-		uri := document.URI(base.File.Path)
+		uri := s.uriOf(base.File.Path)
 		changes[uri] = append(changes[uri], protocol.TextEdit{Range: end, NewText: block})
 	}
 	return s.workspaceEdit(changes, before)
@@ -361,6 +405,9 @@ func (s *Server) complete(ctx context.Context, r *renamed, places []workspace.Pl
 		if !s.inWorkspace(pl.File.Path) {
 			return refuse("%s is also used in %s, which is not part of the workspace", r.sym.Addr, pl.File.Path)
 		}
+	}
+	if finding := x.Finding(filepath.Base(r.sym.Scope), r.sym.Addr); len(finding) > 0 {
+		return refuse("%s is also used in %s, which reads another file for each unit", r.sym.Addr, finding[0])
 	}
 	if index.KindOf(r.sym.Scope) == index.Data {
 		if err := s.completeKey(ctx, r); err != nil {
@@ -556,7 +603,7 @@ func (s *Server) mayContain(ctx context.Context, f *index.File, name string) (bo
 	for i, depth := 0, len(files); i < len(files) && i < depth+maxRead; i++ {
 		for _, via := range slices.Sorted(maps.Keys(files[i].Paths)) {
 			to := x.Target(files[i], via)
-			if k := index.KindOf(to); (k == index.Unit || k == index.Data || k == index.UnitValues) && !strings.HasPrefix(via, "dependency.") && !slices.ContainsFunc(files, func(g *index.File) bool { return g.Path == to }) {
+			if k := index.KindOf(to); (k == index.Unit || k == index.Data || k == index.UnitValues) && !strings.HasPrefix(via, "dependency.") && !strings.HasPrefix(via, "dependencies.") && !slices.ContainsFunc(files, func(g *index.File) bool { return g.Path == to }) {
 				files = append(files, x.File(to))
 			}
 		}
@@ -631,7 +678,7 @@ func (s *Server) completeModule(ctx context.Context, r *renamed) error {
 			}
 		case pl.Via == "terraform" && !s.Session.IsUnit(pl.File.Path) && len(x.MergedModules(pl.File.Path)) == 0 && !unknownMerge:
 			// The inputs of a file that no unit merges are values of other files.
-		case x.Written(pl.File, pl.Via) == "":
+		case x.Written(pl.File, pl.Via) == "" || x.PerUnit(pl.File, pl.Via):
 			return refuse("%s may be used in %s, line %d, whose module is not known from the files", r.sym.Addr, pl.File.Path, pl.Line)
 		}
 	}

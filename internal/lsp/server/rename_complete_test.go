@@ -1,8 +1,10 @@
 package server
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -334,11 +336,34 @@ func TestRenameIsComplete(t *testing.T) {
 	}
 }
 
-// A module in a directory to which a symbolic link leads is also used through the link.
+// A module in a directory of the workspace to which a symbolic link leads is renamed together with its uses through the
+// link, also if the workspace is opened through another link. A file that is also below a link which leads out of the
+// workspace may have other uses.
 func TestRenameThroughLinkedDirectory(t *testing.T) {
 	dir := unpack(t, "-- real/main.tf --\nvariable \"size\" {}\n-- main.tf --\nmodule \"m\" {\n  source = \"./link\"\n  size   = 1\n}\n")
-	if err := os.Symlink("real", filepath.Join(dir, "link")); err != nil {
-		t.Skip(err)
+	opened := filepath.Join(t.TempDir(), "opened")
+	for link, to := range map[string]string{filepath.Join(dir, "link"): "real", opened: dir} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Skip(err)
+		}
+	}
+	for _, root := range []string{dir, opened} {
+		c := start(t, root, nil)
+		for _, name := range []string{"real/main.tf", "link/main.tf"} {
+			p := c.at(name, "variable \"")
+			p["newName"] = "number"
+			var e protocol.WorkspaceEdit
+			c.call("textDocument/rename", p, &e)
+			var files []string
+			for uri, edits := range e.Changes {
+				files = append(files, fmt.Sprint(c.name(uri), " ", len(edits)))
+			}
+			slices.Sort(files)
+			equal(t, "the rename of "+name, files, "main.tf 1", "real/main.tf 1")
+		}
+	}
+	if err := os.Symlink("..", filepath.Join(dir, "outside")); err != nil {
+		t.Fatal(err)
 	}
 	c := start(t, dir, nil)
 	p := c.at("real/main.tf", "variable \"")

@@ -115,7 +115,7 @@ func (s *Server) willRenameFiles(ctx context.Context, p *protocol.RenameFilesPar
 func (s *Server) didRenameFiles(_ context.Context, p *protocol.RenameFilesParams) {
 	s.Session.Index.Invalidate()
 	for _, f := range p.Files {
-		s.outdated(document.Path(f.NewURI))
+		s.outdated(s.path(f.NewURI))
 	}
 }
 
@@ -320,6 +320,9 @@ func (e *fileRenaming) path(p index.PathRef) {
 		e.unknown(p)
 		return
 	}
+	if e.perUnit(p, value) {
+		return
+	}
 	base := e.oldDir
 	if e.file.Kind == index.Test && filepath.Base(base) == "tests" {
 		base = filepath.Dir(base)
@@ -432,6 +435,26 @@ func (e *fileRenaming) path(p index.PathRef) {
 		}
 	}
 	e.edit(text.Start.Byte, text.End.Byte, e.literal(to+query, p.Expr))
+}
+
+// perUnit reports whether a path is relative to each unit that includes the file. It is not edited, because the new
+// path may be right for some units only. It warns if the path leads to another directory than before.
+func (e *fileRenaming) perUnit(p index.PathRef, value string) bool {
+	toUnit := !filepath.IsAbs(value) && (p.Role == index.UnitPath || p.Role == index.UnitSource && unit.LocalSource(value))
+	if e.file.Kind != index.Unit || index.IsDefault(e.file.Path) || !toUnit {
+		return false
+	}
+	units := e.s.Session.Index.Including(e.file.Path)
+	for _, path := range units {
+		source, _, _ := strings.Cut(value, "?")
+		root, sub := unit.SplitSource(source)
+		dir, rest := filepath.Dir(path), filepath.Join(root, sub)
+		if target := filepath.Join(dir, rest); e.moves.to(target) != filepath.Join(filepath.Dir(e.moves.to(path)), rest) {
+			e.warn("%s, line %d: the path is relative to each unit that includes the file, such as %s, and is not updated.", e.name(e.file.Path), p.Expr.Range().Start.Line, e.name(path))
+			break
+		}
+	}
+	return len(units) > 0
 }
 
 // target returns the path that a reference must name after the renaming.

@@ -76,11 +76,12 @@ type Server struct {
 	mu        sync.Mutex
 	asks      int // the number of requests for the configuration
 	roots     []string
-	viewpoint map[string]view   // the chosen view, by the path of a file, or of the directory of a module
-	seen      map[string]seen   // by the path of a file that units read
-	ruled     map[string]*ruled // the last findings of rules, by path
-	published map[string]string // the diagnostics that the client has, as JSON, by path
-	changed   map[string]bool   // paths whose diagnostics are outdated
+	viewpoint map[string]view    // the chosen view, by the path of a file, or of the directory of a module
+	seen      map[string]seen    // by the path of a file that units read
+	callers   map[string]callers // by the directory of a module
+	ruled     map[string]*ruled  // the last findings of rules, by path
+	published map[string]string  // the diagnostics that the client has, as JSON, by path
+	changed   map[string]bool    // paths whose diagnostics are outdated
 	wake      chan struct{}
 	cancel    context.CancelFunc // ends the computation of diagnostics
 	granted   grant
@@ -107,7 +108,7 @@ type settings struct {
 func Serve(ctx context.Context, o Options, in io.Reader, out io.WriteCloser) (ok bool) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	s := &Server{Options: o, ctx: ctx, encoding: document.UTF16, viewpoint: map[string]view{}, published: map[string]string{}, seen: map[string]seen{}, ruled: map[string]*ruled{}, changed: map[string]bool{}, wake: make(chan struct{}, 1)}
+	s := &Server{Options: o, ctx: ctx, encoding: document.UTF16, viewpoint: map[string]view{}, published: map[string]string{}, seen: map[string]seen{}, callers: map[string]callers{}, ruled: map[string]*ruled{}, changed: map[string]bool{}, wake: make(chan struct{}, 1)}
 	s.rpc = jrpc2.NewServer(s.methods(), &jrpc2.ServerOptions{
 		AllowPush: true, DisableBuiltin: true, Concurrency: maxConcurrent, NewContext: func() context.Context { return ctx },
 	})
@@ -356,7 +357,7 @@ func (s *Server) register(method string, options any) error {
 
 func (s *Server) didOpen(_ context.Context, p *protocol.DidOpenTextDocumentParams) {
 	d := p.TextDocument
-	if path := document.Path(d.URI); path != "" {
+	if path := s.path(d.URI); path != "" {
 		s.Session.Files.Set(&workspace.Buffer{URI: d.URI, Path: path, Version: d.Version, Text: document.New([]byte(d.Text))})
 		s.Session.Index.Changed([]string{path})
 		s.outdated(path)
@@ -364,18 +365,21 @@ func (s *Server) didOpen(_ context.Context, p *protocol.DidOpenTextDocumentParam
 }
 
 func (s *Server) didChange(_ context.Context, p *protocol.DidChangeTextDocumentParams) {
-	path := document.Path(p.TextDocument.URI)
-	b := s.Session.Files.Buffer(path)
+	b := s.Session.Files.Document(p.TextDocument.URI)
 	if b == nil {
 		return
 	}
+	path := s.path(b.URI)
 	s.Session.Files.Set(&workspace.Buffer{URI: b.URI, Path: path, Version: p.TextDocument.Version, Text: b.Text.Apply(p.ContentChanges, s.encoding)})
 	s.outdated(path)
 }
 
-func (s *Server) didClose(_ context.Context, p *protocol.DidCloseTextDocumentParams) {
-	path := document.Path(p.TextDocument.URI)
-	s.Session.Files.Close(path)
+func (s *Server) didClose(ctx context.Context, p *protocol.DidCloseTextDocumentParams) {
+	path := s.path(p.TextDocument.URI)
+	s.Session.Files.Close(p.TextDocument.URI)
+	if s.Session.Files.Buffer(path) != nil || s.path(p.TextDocument.URI) != document.Path(p.TextDocument.URI) {
+		s.unpublish(ctx, p.TextDocument.URI)
+	}
 	s.mu.Lock()
 	delete(s.ruled, path)
 	s.mu.Unlock()
@@ -387,13 +391,13 @@ func (s *Server) didSave(_ context.Context, p *protocol.DidSaveTextDocumentParam
 	if s.Session.Saved() {
 		s.recompute()
 	}
-	s.outdated(document.Path(p.TextDocument.URI))
+	s.outdated(s.path(p.TextDocument.URI))
 }
 
 func (s *Server) didChangeFiles(_ context.Context, p *protocol.DidChangeWatchedFilesParams) {
 	var paths []string
 	for _, c := range p.Changes {
-		if path := document.Path(c.URI); path != "" {
+		if path := s.path(c.URI); path != "" {
 			paths = append(paths, path)
 		}
 	}
@@ -436,9 +440,25 @@ func (s *Server) inWorkspace(path string) bool {
 	return false
 }
 
+// path returns the path of a file with a URI, without the symbolic links to directories of the workspace, or "".
+func (s *Server) path(uri string) string {
+	if path := document.Path(uri); path != "" {
+		return s.Session.Files.Real(path)
+	}
+	return ""
+}
+
+// uriOf returns the URI of a file: the one by which it is open, if it is.
+func (s *Server) uriOf(path string) string {
+	if b := s.Session.Files.Buffer(path); b != nil {
+		return b.URI
+	}
+	return document.URI(path)
+}
+
 // open returns the path, the text and the names of a document.
 func (s *Server) open(d protocol.TextDocumentIdentifier) (string, *document.Text, *index.File, error) {
-	path := document.Path(d.URI)
+	path := s.path(d.URI)
 	if path == "" {
 		return "", nil, nil, refuse("%s is not a file", d.URI)
 	}
@@ -447,7 +467,7 @@ func (s *Server) open(d protocol.TextDocumentIdentifier) (string, *document.Text
 
 // location returns the location of a range of bytes in a file.
 func (s *Server) location(path string, start, end int) protocol.Location {
-	return protocol.Location{URI: document.URI(path), Range: s.Session.Files.Text(path).Range(start, end, s.encoding)}
+	return protocol.Location{URI: s.uriOf(path), Range: s.Session.Files.Text(path).Range(start, end, s.encoding)}
 }
 
 // locationOf returns the location of a source range, whose path is absolute.

@@ -22,7 +22,7 @@ const maxSymbols = 500
 
 // parsed returns the text and the syntax of a document. body is nil for files in other syntaxes.
 func (s *Server) parsed(d protocol.TextDocumentIdentifier) (path string, text *document.Text, body *hclsyntax.Body) {
-	path = document.Path(d.URI)
+	path = s.path(d.URI)
 	text = s.Session.Files.Text(path)
 	if index.KindOf(path).Indexed() {
 		body, _ = index.Parse(path, text.Bytes)
@@ -241,8 +241,8 @@ func (s *Server) links(ctx context.Context, p *protocol.DocumentLinkParams) ([]p
 	}
 	out := []protocol.DocumentLink{}
 	for _, l := range f.Links {
-		if to := s.linked(f, l); to != "" {
-			out = append(out, protocol.DocumentLink{Range: text.Range(l.Start, l.End, s.encoding), Target: document.URI(to)})
+		if to := s.linked(ctx, f, l); to != "" {
+			out = append(out, protocol.DocumentLink{Range: text.Range(l.Start, l.End, s.encoding), Target: s.uriOf(to)})
 		}
 	}
 	if f.Kind == index.Stack && s.client.Workspace.TextDocumentContent != nil {
@@ -261,12 +261,13 @@ func (s *Server) links(ctx context.Context, p *protocol.DocumentLinkParams) ([]p
 
 // linked returns the path of the file to which a link leads, or "". A directory leads to the file that
 // a reader begins with.
-func (s *Server) linked(f *index.File, l index.Link) string {
+func (s *Server) linked(ctx context.Context, f *index.File, l index.Link) string {
 	path := ""
-	for via, p := range f.Paths {
-		if p == l.Text {
-			path = s.Session.Index.Target(f, via)
-		}
+	if l.Via != "" {
+		path = s.target(ctx, f, l.Via)
+	}
+	if path == "" && (l.Text == "" || s.Session.Index.PerUnit(f, l.Via)) {
+		return ""
 	}
 	if path == "" {
 		path = l.Text

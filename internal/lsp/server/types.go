@@ -284,7 +284,7 @@ func (t *typer) inUnit(path string, f *index.File) scope {
 			outputs, ok := tr[2].(hcl.TraverseAttr)
 			output, named := tr[3].(hcl.TraverseAttr)
 			if ok && named && outputs.Name == "outputs" {
-				return t.output(t.s.moduleOfUnit(t.s.Session.Index.Target(f, "dependency."+name.Name)), output.Name), tr[4:]
+				return t.output(t.s.moduleOfUnit(t.ctx, t.s.target(t.ctx, f, "dependency."+name.Name)), output.Name), tr[4:]
 			}
 		}
 		return cty.DynamicPseudoType, nil
@@ -293,13 +293,13 @@ func (t *typer) inUnit(path string, f *index.File) scope {
 }
 
 // moduleOfUnit returns the directory of the module of a unit file. It is "" if path is "".
-func (s *Server) moduleOfUnit(path string) string {
+func (s *Server) moduleOfUnit(ctx context.Context, path string) string {
 	if path == "" {
 		return ""
 	}
 	x := s.Session.Index
-	if dir := x.Target(x.File(path), "terraform"); dir != "" {
-		return dir
+	if f := x.File(path); x.OwnModule(f) == "" {
+		return s.target(ctx, f, "terraform")
 	}
 	return filepath.Dir(path)
 }
@@ -470,7 +470,7 @@ func (w *completer) typeOfArgument(dir string, blocks []enclosing, keys *[]strin
 	if w.file.Kind == index.Unit {
 		switch {
 		case len(blocks) == 0 && name == "inputs" && len(*keys) > 0:
-			return in(w.s.moduleOfUnit(w.path), next())
+			return in(w.s.moduleOfUnit(w.ctx, w.path), next())
 		case len(blocks) == 1 && blocks[0].typ == "module" && len(blocks[0].labels) == 1 && name == "inputs" && len(*keys) > 0:
 			return in(w.target("module."+blocks[0].labels[0]), next())
 		case len(blocks) == 1 && blocks[0].typ == "module" && len(blocks[0].labels) == 1 && !slices.Contains(index.ModuleArguments, name):

@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/lsp/document"
 	"github.com/terrace-iac/terrace/internal/lsp/index"
@@ -23,8 +24,9 @@ import (
 // # Viewpoints
 //
 // A file that several units read has no values of its own. It is seen from one of these units: the one
-// that the user chose, or the nearest. A module that others call is seen alone, or from the unit or root
-// module that the user chose, through the calls that lead to it.
+// that the user chose, or the nearest. A module that others call is seen from a unit or root module, through the
+// calls that lead to it: the one that the user chose, or the nearest. The user can also choose to see it alone.
+// The list of viewpoints is kept until the index has another version, since most requests need it.
 
 // A view is a viewpoint of a file. The zero view means that a module is seen alone.
 type view struct {
@@ -34,7 +36,11 @@ type view struct {
 
 // viewOf returns the view that a URI names: a unit or a directory, with the calls as its fragment.
 func viewOf(uri string) view {
-	at, calls, _ := strings.Cut(uri, "#")
+	at, fragment, _ := strings.Cut(uri, "#")
+	calls, err := url.PathUnescape(fragment)
+	if err != nil {
+		calls = fragment
+	}
 	return view{document.Path(at), calls}
 }
 
@@ -45,7 +51,27 @@ func (v view) uri() string {
 	case v.calls == "":
 		return document.URI(v.at)
 	}
-	return document.URI(v.at) + "#" + v.calls
+	return document.URI(v.at) + "#" + (&url.URL{Fragment: v.calls}).EscapedFragment()
+}
+
+// dir returns the directory of the unit or root module.
+func (v view) dir() string {
+	if v.isUnit() {
+		return filepath.Dir(v.at)
+	}
+	return v.at
+}
+
+// withoutKeys returns the view with the names of the calls only, without the keys of instances.
+func (v view) withoutKeys() view {
+	if !strings.Contains(v.calls, "[") {
+		return v
+	}
+	var names []string
+	for _, step := range addr.ModuleInstance(v.calls).Steps() {
+		names = append(names, "module."+step.Name)
+	}
+	return view{v.at, strings.Join(names, ".")}
 }
 
 // isUnit reports whether the view is from a unit.
@@ -59,11 +85,12 @@ func (v view) address(a string) string {
 	return v.calls + "." + a
 }
 
-// maxViewpoints is the number of units that are listed. maxCalls is the number of module calls that lead from a
-// unit to a module.
+// Limits of the list of viewpoints.
 const (
-	maxViewpoints = 1000
-	maxCalls      = 10
+	maxViewpoints = 1000  // viewpoints that are listed
+	maxCalls      = 10    // module calls that lead from a unit to a module
+	maxChains     = 20000 // chains of calls that are followed
+	maxExpanded   = 50    // viewpoints whose module calls are evaluated, because they have count or for_each
 )
 
 // moduleOf returns the directory of the module that a file is part of, or "".
@@ -133,6 +160,8 @@ func (s *Server) readersOf(ctx context.Context, path string) (out []reader) {
 		}
 		for _, u := range users {
 			switch {
+			case index.IsDefault(u):
+				add(u)
 			case index.KindOf(u) != index.Unit:
 			case s.Session.IsUnit(u):
 				add(u)
@@ -167,7 +196,7 @@ func (s *Server) generatedFrom(ctx context.Context, path string) (out []string) 
 	if !uses && !s.Session.Index.Ready() {
 		return nil // the first answer does not wait; most units are no source of a stack
 	}
-	users, err := s.Session.Index.Users(ctx, filepath.Dir(path))
+	users, err := s.Session.Index.Naming(ctx, filepath.Dir(path)) // stacks are not included
 	if err != nil {
 		return nil
 	}
@@ -190,7 +219,7 @@ func (s *Server) generatedFrom(ctx context.Context, path string) (out []string) 
 func (s *Server) stacksOf(ctx context.Context, path string) (out []string) {
 	seen := map[string]bool{path: true}
 	for queue := []string{path}; len(queue) > 0; queue = queue[1:] {
-		users, err := s.Session.Index.Users(ctx, filepath.Dir(queue[0]))
+		users, err := s.Session.Index.Naming(ctx, filepath.Dir(queue[0]))
 		if err != nil {
 			return nil
 		}
@@ -220,105 +249,227 @@ func (s *Server) ownUnit(dir string) string {
 	return own
 }
 
-// viewOfModule returns the view of a file of a module: the one that the user chose, or the unit of the directory.
-// Unlike currentView, it does not wait for the index.
-func (s *Server) viewOfModule(path string) view {
+// viewOfModule returns the view of a file of a module: the one that the user chose, or the nearest. A chosen view
+// that no longer leads to the module does not count. Until the index is ready, the module is seen from the unit of
+// its directory, or alone. The calls may lack the keys of instances; see instanceOf.
+func (s *Server) viewOfModule(ctx context.Context, path string) view {
 	dir := filepath.Dir(path)
 	s.mu.Lock()
 	chosen := s.viewpoint[dir]
 	s.mu.Unlock()
-	if index.KindOf(path) == index.Values && chosen.calls != "" {
+	if chosen == (view{at: dir}) {
+		return view{}
+	}
+	values := index.KindOf(path) == index.Values
+	if values && chosen.calls != "" {
 		chosen = view{} // callers do not read variable files of the module
 	}
-	if chosen.at == "" || !s.Session.Files.Exists(chosen.at) {
-		chosen = view{at: s.ownUnit(dir)}
+	all, ready := s.callersOf(ctx, dir)
+	switch {
+	case chosen.at == "":
+	case !ready && s.Session.Files.Exists(chosen.at):
+		return chosen
+	case slices.ContainsFunc(all, func(c caller) bool { return c.view == chosen.withoutKeys() && s.exists(ctx, c) }):
+		return chosen
 	}
-	return chosen
+	if own := s.ownUnit(dir); own != "" || values {
+		return view{at: own}
+	}
+	return s.nearest(ctx, dir, all)
 }
 
-// currentView returns the view of a file. It is zero if there is none, or if a module is seen alone.
-func (s *Server) currentView(ctx context.Context, path string, all []view) view {
-	dir := moduleOf(path)
-	if dir == "" {
-		return view{at: s.viewpointOf(ctx, path)}
+// maxEmpty is the number of calls without instances that are left out in the search for the nearest view.
+const maxEmpty = 5
+
+// nearest returns the default view of a module without a unit in its directory: the first of all that has an
+// instance of the module. A root module has values of its own, so that it is seen alone.
+func (s *Server) nearest(ctx context.Context, dir string, all []caller) view {
+	if s.Session.Index.IsRoot(dir) {
+		return view{}
 	}
-	if v := s.viewOfModule(path); slices.Contains(all, v) {
-		return v
+	for _, c := range all[:min(len(all), maxEmpty+1)] {
+		if s.exists(ctx, c) {
+			return c.view
+		}
 	}
-	return view{at: s.ownUnit(dir)}
+	return view{}
 }
 
-// viewsOf returns the views from which the user can choose for a file, the nearest first.
+// exists reports whether the calls of a view lead to an instance of the module, as far as that is known.
+func (s *Server) exists(ctx context.Context, c caller) bool {
+	each := s.instancesOf(ctx, c)
+	return each == nil || len(each) > 0
+}
+
+// A caller is a view of a module without the keys of instances.
+type caller struct {
+	view
+	repeated bool // a call has count or for_each
+}
+
+// callersOf returns the views of the module in a directory, the nearest first. ready is false if the index is not
+// ready and the views were not computed before.
+func (s *Server) callersOf(ctx context.Context, dir string) (all []caller, ready bool) {
+	s.mu.Lock()
+	kept, ok := s.callers[dir]
+	s.mu.Unlock()
+	if !s.Session.Index.Ready() { // also while it is read again
+		return kept.all, ok
+	}
+	version, err := s.Session.Index.Version(ctx)
+	if err != nil || ok && kept.version == version {
+		return kept.all, ok
+	}
+	all = s.findCallers(ctx, dir)
+	if ctx.Err() != nil {
+		return kept.all, ok
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.callers) >= maxCallers {
+		clear(s.callers)
+	}
+	s.callers[dir] = callers{version, all}
+	return all, true
+}
+
+// maxCallers is the number of modules whose views are kept.
+const maxCallers = 64
+
+// callers are the views of a module that were computed last.
+type callers struct {
+	version int // of the index
+	all     []caller
+}
+
+// findCallers returns the views of a module: from the units whose module it is, and from the units and root modules
+// that call it, directly or through other modules. The nearest is the first. A module that only its own examples
+// call is a root module too.
+func (s *Server) findCallers(ctx context.Context, dir string) []caller {
+	type chain struct {
+		dir, calls string
+		count      int
+		repeated   bool
+	}
+	type found struct {
+		caller
+		distance int
+	}
+	const separator = string(filepath.Separator)
+	parent := strings.TrimSuffix(dir, separator) + separator
+	var out []found
+	queue := []chain{{dir: dir}}
+	for i := 0; i < len(queue) && ctx.Err() == nil; i++ {
+		at := queue[i]
+		calls, err := s.Session.Index.Callers(ctx, at.dir)
+		if err != nil {
+			return nil
+		}
+		root := true
+		for _, c := range calls {
+			if rel, err := filepath.Rel(at.dir, c.Dir); err != nil || !filepath.IsLocal(rel) {
+				root = false
+			}
+			next := chain{c.Dir, c.Via, at.count + 1, at.repeated || c.Repeated}
+			if at.calls != "" {
+				next.calls += "." + at.calls
+			}
+			if at.count < maxCalls && len(queue) < maxChains {
+				queue = append(queue, next)
+			}
+		}
+		for _, r := range s.readersOf(ctx, filepath.Join(at.dir, "main.tf")) {
+			out, root = append(out, found{caller{view{r.unit, at.calls}, at.repeated}, distance(parent, r.unit)}), false
+		}
+		if at.calls != "" && (root || s.Session.Index.IsRoot(at.dir)) {
+			out = append(out, found{caller{view{at.dir, at.calls}, at.repeated}, distance(parent, at.dir+separator)})
+		}
+	}
+	slices.SortFunc(out, func(a, b found) int {
+		if a.distance != b.distance {
+			return a.distance - b.distance
+		}
+		return cmp.Or(strings.Compare(a.at, b.at), strings.Compare(a.calls, b.calls))
+	})
+	out = slices.CompactFunc(out, func(a, b found) bool { return a.view == b.view })
+	views := make([]caller, min(len(out), maxViewpoints))
+	for i := range views {
+		views[i] = out[i].caller
+	}
+	return views
+}
+
+// instanceOf returns a view with the keys of the instances of repeated calls: its own keys if there is such an
+// instance, otherwise those of the first one. Instances that are not known have no keys.
+func (s *Server) instanceOf(ctx context.Context, dir string, v view) view {
+	all, _ := s.callersOf(ctx, dir)
+	for _, c := range all {
+		if c.view == v.withoutKeys() {
+			if each := s.instancesOf(ctx, c); len(each) > 0 && !slices.Contains(each, v.calls) {
+				v.calls = each[0]
+			}
+		}
+	}
+	return v
+}
+
+// instancesOf returns the addresses of the instances of the module to which the calls of a view lead. It is nil if
+// they are not known, because the view has errors.
+func (s *Server) instancesOf(ctx context.Context, c caller) []string {
+	if !c.repeated {
+		return []string{c.calls}
+	}
+	if c.isUnit() {
+		if u := s.Session.Unit(ctx, c.at); u != nil {
+			return u.Instances(ctx, c.calls)
+		}
+	} else if m := s.Session.Module(ctx, c.at); m != nil {
+		return m.Instances(ctx, c.calls)
+	}
+	return nil
+}
+
+// viewsOf returns the views from which the user can choose for a file, the nearest first. The instances of a module
+// call with count or for_each are views of their own. Instances that are not known are one view, and a call without
+// instances is none.
 func (s *Server) viewsOf(ctx context.Context, path string) []view {
 	var out []view
-	for _, u := range s.unitsOf(ctx, path) {
-		out = append(out, view{at: u})
+	if !index.KindOf(path).OfModule() {
+		for _, u := range s.unitsOf(ctx, path) {
+			out = append(out, view{at: u})
+		}
+		return out[:min(len(out), maxViewpoints)]
 	}
-	if k := index.KindOf(path); k.OfModule() {
-		out = append(out, s.callers(ctx, filepath.Dir(path))...)
+	if _, err := s.Session.Index.Version(ctx); err != nil { // waits for the index
+		return nil
+	}
+	all, _ := s.callersOf(ctx, filepath.Dir(path))
+	limited, cancel := context.WithTimeout(ctx, viewpointTime)
+	defer cancel()
+	expanded := 0
+	for _, c := range all {
+		var each []string
+		if !c.repeated || expanded < maxExpanded && limited.Err() == nil {
+			each = s.instancesOf(limited, c)
+		}
+		if c.repeated {
+			expanded++
+		}
+		if each == nil {
+			each = []string{c.calls}
+		}
+		for _, calls := range each {
+			out = append(out, view{c.at, calls})
+		}
 	}
 	return out[:min(len(out), maxViewpoints)]
 }
 
-// callers returns the views of a module from the units and root modules that call it, directly or through
-// other modules, the nearest first. A module that only its own examples call is a root module too.
-func (s *Server) callers(ctx context.Context, dir string) []view {
-	type step struct {
-		dir, calls string
-		count      int
-	}
-	var out []view
-	for queue := []step{{dir: dir}}; len(queue) > 0 && len(out) < maxViewpoints; queue = queue[1:] {
-		at := queue[0]
-		users, err := s.Session.Index.Users(ctx, at.dir)
-		if err != nil {
-			return nil
-		}
-		root := at.calls != ""
-		for _, u := range users {
-			if !index.KindOf(u).OfModule() {
-				continue
-			}
-			f := s.Session.Index.File(u)
-			for _, via := range slices.Sorted(maps.Keys(f.Paths)) {
-				if !strings.HasPrefix(via, "module.") || s.Session.Index.Target(f, via) != at.dir {
-					continue
-				}
-				from := filepath.Dir(u)
-				if rel, err := filepath.Rel(at.dir, from); err != nil || !filepath.IsLocal(rel) {
-					root = false
-				}
-				calls := via
-				if at.calls != "" {
-					calls += "." + at.calls
-				}
-				if at.count < maxCalls && from != at.dir {
-					queue = append(queue, step{from, calls, at.count + 1})
-				}
-			}
-		}
-		if at.calls == "" {
-			continue
-		}
-		for _, u := range s.unitsOf(ctx, filepath.Join(at.dir, "main.tf")) {
-			out, root = append(out, view{u, at.calls}), false
-		}
-		if root {
-			out = append(out, view{at.dir, at.calls})
-		}
-	}
-	parent := dir + string(filepath.Separator)
-	slices.SortStableFunc(out, func(a, b view) int {
-		return cmp.Or(distance(parent, a.at)-distance(parent, b.at), strings.Compare(a.at, b.at), strings.Compare(a.calls, b.calls))
-	})
-	return out
-}
-
-// seenFrom returns the view of a file.
+// seenFrom returns the view of a file. It is zero if there is none, or if a module is seen alone.
 func (s *Server) seenFrom(ctx context.Context, path string) view {
 	switch {
 	case moduleOf(path) != "":
-		return s.viewOfModule(path)
+		return s.instanceOf(ctx, filepath.Dir(path), s.viewOfModule(ctx, path))
 	case index.KindOf(path) == index.Stack:
 		return view{}
 	}
@@ -481,12 +632,16 @@ func (s *Server) everywhere(ctx context.Context, path, address string) string {
 	if len(values) == 1 {
 		plural = ""
 	}
+	what := "units"
+	if slices.ContainsFunc(units, func(v view) bool { return v.calls != "" }) {
+		what = "viewpoints"
+	}
 	of := ""
 	if looked < len(units) {
 		of = fmt.Sprintf(" of %d", len(units))
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d value%s in %d%s units:\n", len(values), plural, looked, of)
+	fmt.Fprintf(&b, "%d value%s in %d%s %s:\n", len(values), plural, looked, of, what)
 	for _, v := range values[:min(len(values), 20)] {
 		var names []string
 		for _, u := range v.Units[:min(len(v.Units), maxNamed)] {
@@ -506,42 +661,54 @@ func (s *Server) valuesIn(ctx context.Context, views []view, path, address strin
 	var out []unitsValue
 	at := map[string]int{}
 	looked := 0
-	for _, from := range views {
-		var x *explanation.Explanation
-		switch {
+	for len(views) > 0 {
+		n := 1 // views from the same unit or root module, which is read once
+		for n < len(views) && n < maxTogether && views[n].at == views[0].at {
+			n++
+		}
+		same := views[:n]
+		views = views[n:]
+		addresses := make([]string, n)
+		for i, v := range same {
+			addresses[i] = v.address(address)
+		}
+		var found []*explanation.Explanation
+		switch from := same[0]; {
 		case index.KindOf(path) == index.Unit:
-			x = s.Session.Value(ctx, from.at, path, address)
+			found = s.Session.Values(ctx, from.at, path, addresses)
 		case from.isUnit():
-			x = s.Session.Value(ctx, from.at, "", from.address(address))
+			found = s.Session.Values(ctx, from.at, "", addresses)
 		default:
-			x = s.Session.ModuleValue(ctx, from.at, from.address(address))
+			found = s.Session.ModuleValues(ctx, from.at, addresses)
 		}
 		if ctx.Err() != nil {
 			break
 		}
-		looked++
-		value := ""
-		if x != nil {
-			value = source.HideCredentials(x.ValueText())
+		looked += n
+		for k, x := range found {
+			value := ""
+			if x != nil {
+				value = source.HideCredentials(x.ValueText())
+			}
+			i, ok := at[value]
+			if !ok {
+				i = len(out)
+				at[value] = i
+				out = append(out, unitsValue{Value: value})
+			}
+			out[i].Units = append(out[i].Units, same[k].uri())
 		}
-		i, ok := at[value]
-		if !ok {
-			i = len(out)
-			at[value] = i
-			out = append(out, unitsValue{Value: value})
-		}
-		out[i].Units = append(out[i].Units, from.uri())
 	}
 	slices.SortStableFunc(out, func(a, b unitsValue) int { return len(b.Units) - len(a.Units) })
 	return out, looked
 }
 
+// maxTogether is the number of values that are computed from one unit or root module before the time is checked.
+const maxTogether = 20
+
 // viewName returns the directory of a view relative to the root of the workspace, with the calls.
 func (s *Server) viewName(v view) string {
-	dir, calls := v.at, ""
-	if v.isUnit() {
-		dir = filepath.Dir(dir)
-	}
+	dir, calls := v.dir(), ""
 	if v.calls != "" {
 		calls = " " + v.calls
 	}
@@ -559,21 +726,28 @@ func (s *Server) viewName(v view) string {
 // the directory of a root module. Its fragment contains the calls that lead to the module of the file.
 type viewpointsResult struct {
 	Current string   `json:"current"` // "" if the file has no viewpoint, or if a module is seen alone
-	Default string   `json:"default"` // the viewpoint if the user chooses none
+	Default string   `json:"default"` // the viewpoint if the user chooses none; "" is as in Current
 	All     []string `json:"all"`     // the nearest first
+	Alone   string   `json:"alone"`   // the viewpoint from which a module is seen alone; "" if the file is not part of a module
 }
 
 func (s *Server) viewpoints(ctx context.Context, p *struct {
 	TextDocument protocol.TextDocumentIdentifier `json:"textDocument"`
 }) (*viewpointsResult, error) {
-	path := document.Path(p.TextDocument.URI)
+	path := s.path(p.TextDocument.URI)
 	all := s.viewsOf(ctx, path)
-	out := &viewpointsResult{All: []string{}, Current: s.currentView(ctx, path, all).uri()}
+	out := &viewpointsResult{All: []string{}, Current: s.seenFrom(ctx, path).uri()}
 	for _, v := range all {
 		out.All = append(out.All, v.uri())
 	}
 	if dir := moduleOf(path); dir != "" {
-		out.Default = view{at: s.ownUnit(dir)}.uri()
+		out.Alone = view{at: dir}.uri()
+		v := view{at: s.ownUnit(dir)}
+		if k := index.KindOf(path); v.at == "" && k.OfModule() {
+			callers, _ := s.callersOf(ctx, dir)
+			v = s.instanceOf(ctx, dir, s.nearest(ctx, dir, callers))
+		}
+		out.Default = v.uri()
 	} else if len(all) > 0 {
 		out.Default = all[0].uri()
 	}

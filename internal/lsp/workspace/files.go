@@ -9,6 +9,7 @@ package workspace
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,23 +31,27 @@ type Buffer struct {
 }
 
 // Files are the files on disk with the open documents in their place. The zero value has no open
-// documents.
+// documents. Methods also take paths that lead through a symbolic link to a directory; see Real.
 type Files struct {
 	mu   sync.RWMutex
 	open map[string]*Buffer
 	last int // the number of the last change
+	// documents contains all open documents by their URI. A file that is open by two paths has two.
+	documents map[string]*Buffer
+	links     map[string]string // the directories to which symbolic links lead
 }
 
 // Set opens or changes a document.
 func (f *Files) Set(b *Buffer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.open == nil {
-		f.open = map[string]*Buffer{}
+	if f.documents == nil {
+		f.open, f.documents = map[string]*Buffer{}, map[string]*Buffer{}
 	}
 	f.last++
 	b.number = f.last
-	f.open[b.Path] = b
+	b.Path = f.real(b.Path)
+	f.open[b.Path], f.documents[b.URI] = b, b
 }
 
 // Changes returns the number of changes of documents so far.
@@ -62,18 +67,106 @@ func (f *Files) ChangedSince(path string, changes int) bool {
 	return b != nil && b.number > changes
 }
 
-// Close closes a document.
-func (f *Files) Close(path string) {
+// Close closes a document. If the file is also open by another path, that document counts from now on.
+func (f *Files) Close(uri string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.open, path)
+	b := f.documents[uri]
+	if b == nil {
+		return
+	}
+	delete(f.documents, uri)
+	delete(f.open, b.Path)
+	for _, other := range f.documents {
+		if other.Path == b.Path && (f.open[b.Path] == nil || f.open[b.Path].number < other.number) {
+			f.open[b.Path] = other
+		}
+	}
+}
+
+// Document returns the open document with a URI, or nil.
+func (f *Files) Document(uri string) *Buffer {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.documents[uri]
+}
+
+// URIs returns the URIs by which a file is open, sorted.
+func (f *Files) URIs(path string) (out []string) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	for uri, b := range f.documents {
+		if b.Path == path {
+			out = append(out, uri)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // Buffer returns the open document of a path, or nil.
 func (f *Files) Buffer(path string) *Buffer {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	return f.open[path]
+	return f.open[f.real(path)]
+}
+
+// maxLinks is the number of symbolic links that a path may lead through.
+const maxLinks = 10
+
+// Real returns the path of a file or directory without the symbolic links to directories of the workspace, so that
+// each file has one path. A file that is a symbolic link itself keeps its path: it is part of the module there.
+func (f *Files) Real(path string) string {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.real(path)
+}
+
+// real is Real. The caller holds mu.
+func (f *Files) real(path string) string {
+	if len(f.links) == 0 {
+		return path
+	}
+	for range maxLinks {
+		before := path
+		for at := path; ; at = filepath.Dir(at) {
+			if to, ok := f.links[at]; ok {
+				path = to + path[len(at):]
+				break
+			}
+			if filepath.Dir(at) == at {
+				break
+			}
+		}
+		if path == before {
+			break
+		}
+	}
+	return path
+}
+
+// setLinks sets the directories to which symbolic links lead, by the path of the link. It reports whether they have
+// changed.
+func (f *Files) setLinks(links map[string]string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if maps.Equal(f.links, links) {
+		return false
+	}
+	f.links = links
+	f.open = map[string]*Buffer{}
+	for _, b := range f.documents {
+		if path := f.real(document.Path(b.URI)); path != b.Path {
+			c := *b
+			c.Path = path
+			b = &c
+			f.documents[b.URI] = b
+		}
+		if last := f.open[b.Path]; last == nil || last.number < b.number {
+			f.open[b.Path] = b
+		}
+	}
+	return true
 }
 
 // Open returns the open documents, sorted by path.
@@ -229,7 +322,17 @@ func (r *reading) kept() *readfile.Kept {
 			return b.Text.Bytes, true
 		}
 		return nil, false
-	}}
+	}, Missing: r.missing}
+}
+
+// missing records that a path does not exist on disk, so that the result is outdated when the file appears.
+func (r *reading) missing(path string) {
+	r.note(path)
+	if b := r.files.Buffer(path); b != nil && b.Path == path { // the file of an open document was deleted meanwhile
+		r.mu.Lock()
+		r.seen[path] = version{}
+		r.mu.Unlock()
+	}
 }
 
 // current reports whether nothing that was read has changed.

@@ -67,12 +67,16 @@ type Index struct {
 	users   map[string]*users            // the files that use a directory or file, by its path
 	version int                          // see Version
 	texts   texts
-	sources map[string]int             // the number of files with a source of a module, as ModuleSource returns it
-	links   map[string]string          // the files to which symbolic links lead
-	edges   int                        // the number of changes of edges
-	cycles  map[string]cycle           // the cycles of units, by path
-	listed  map[string]bool            // directories that were read before the first walk ended
-	search  map[string]map[string]bool // paths of the files that search a file in parent directories, by its name
+	sources map[string]int    // the number of files with a source of a module, as ModuleSource returns it
+	links   map[string]string // the files, and directories outside of the workspace, to which symbolic links lead
+	edges   int               // the number of changes of edges
+	cycles  map[string]cycle  // the cycles of units, by path
+	listed  map[string]bool   // directories that were read before the first walk ended
+	// relative contains the files with paths relative to the units that include them. inclusion is what these units
+	// use, or nil if it was not computed yet.
+	relative  map[string]bool
+	inclusion *inclusion
+	search    map[string]map[string]bool // paths of the files that search a file in parent directories, by its name
 	// overrides contains the number of override files, by directory.
 	overrides map[string]int
 	// appearances is the number of files that have appeared or disappeared after the first walk.
@@ -95,11 +99,17 @@ type entry struct {
 	module  string   // the directory of the module of a unit, if the file itself names it
 	// edges contains the dependencies and merged files among the targets, sorted by their address.
 	edges []edge
+	// calls contains the local directories to which the module calls of the file lead, sorted by their address.
+	calls []edge
+	// repeated contains the addresses of the module calls with count or for_each, sorted.
+	repeated []string
+	// relative means that units may include the file, and that it contains paths relative to them.
+	relative bool
 	// outdated means that a file appeared or disappeared that the file searches.
 	outdated bool
 }
 
-// An edge leads from a unit file to another file.
+// An edge leads from a file to another file, or to the directory of a module.
 type edge struct{ via, to string }
 
 // A cycle is the result of a search, after a number of changes of edges.
@@ -109,7 +119,7 @@ type cycle struct {
 }
 
 func newIndex(f *Files, now func() time.Time) *Index {
-	return &Index{files: f, now: now, age: scanAge, walk: make(chan struct{}, 1), reread: make(chan struct{}, 1), changed: map[string]int{}, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]*users{}, sources: map[string]int{}, search: map[string]map[string]bool{}, listed: map[string]bool{}, cycles: map[string]cycle{}, overrides: map[string]int{}}
+	return &Index{files: f, now: now, age: scanAge, walk: make(chan struct{}, 1), reread: make(chan struct{}, 1), changed: map[string]int{}, entries: map[string]*entry{}, dirs: map[string]map[string]*entry{}, users: map[string]*users{}, sources: map[string]int{}, search: map[string]map[string]bool{}, listed: map[string]bool{}, cycles: map[string]cycle{}, overrides: map[string]int{}, relative: map[string]bool{}}
 }
 
 // SetRoots sets the directories of the workspace.
@@ -244,6 +254,9 @@ func (x *Index) Ready() bool {
 // Scan waits until the workspace was walked over once. If that was long ago, it starts another walk in
 // the background.
 func (x *Index) Scan(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	for _, b := range x.files.Open() { // an edit counts at once
 		if index.KindOf(b.Path) != index.Other {
 			x.File(b.Path)
@@ -287,7 +300,7 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 	if !walked.Equal(before) && !walked.IsZero() {
 		return nil
 	}
-	found, links := map[string]bool{}, map[string]string{}
+	found, links, dirs := map[string]bool{}, map[string]string{}, map[string]string{}
 	var paths []string
 	for _, root := range roots {
 		root = strings.TrimSuffix(root, string(filepath.Separator)) + string(filepath.Separator) // WalkDir would not follow a symbolic link
@@ -300,9 +313,15 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 				return nil // a directory that cannot be read has no names
 			case d.IsDir() && slices.Contains(skipped, d.Name()):
 				return fs.SkipDir
-			case d.Type()&fs.ModeSymlink != 0 && isDir(path): // its files are read where a source names them
-				if to, err := filepath.EvalSymlinks(path); err == nil {
-					links[path] = to
+			case d.Type()&fs.ModeSymlink != 0 && isDir(path):
+				to, err := filepath.EvalSymlinks(path)
+				if err != nil {
+					return nil
+				}
+				if in := inside(to, roots); in != "" {
+					dirs[path] = in
+				} else {
+					links[path] = to // its files are read where a source names them
 				}
 			case !index.KindOf(d.Name()).Indexed() || found[path]:
 			case d.Type()&fs.ModeSymlink != 0:
@@ -324,6 +343,13 @@ func (x *Index) scan(ctx context.Context, before time.Time) error {
 		if err != nil {
 			return err
 		}
+	}
+	if x.files.setLinks(dirs) { // paths through a link lead to other files than before
+		x.mu.Lock()
+		for _, e := range x.entries {
+			e.outdated = true
+		}
+		x.mu.Unlock()
 	}
 	for _, b := range x.files.Open() {
 		if !found[b.Path] && index.KindOf(b.Path).Indexed() {
@@ -364,6 +390,22 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+// inside returns the path of a directory below one of the roots, or "" if it is not below them, or in a directory that
+// is left out. dir has no symbolic links. A root may be one, or have some in its path.
+func inside(dir string, roots []string) string {
+	for _, root := range roots {
+		real, err := filepath.EvalSymlinks(root)
+		if err != nil {
+			continue
+		}
+		rel, err := filepath.Rel(real, dir)
+		if err == nil && filepath.IsLocal(rel) && !slices.ContainsFunc(strings.Split(filepath.ToSlash(rel), "/"), func(name string) bool { return slices.Contains(skipped, name) }) {
+			return filepath.Join(root, rel)
+		}
+	}
+	return ""
+}
+
 // File returns the names in a file, as it is now.
 func (x *Index) File(path string) *index.File {
 	x.refreshed(nil)
@@ -381,6 +423,7 @@ func (x *Index) refreshed(done <-chan struct{}) {
 }
 
 func (x *Index) file(path string) *index.File {
+	path = x.files.Real(path)
 	v := x.files.versionOf(path)
 	x.mu.Lock()
 	e := x.entries[path]
@@ -411,7 +454,10 @@ func (x *Index) file(path string) *index.File {
 	if e.file.Broken {
 		e.file.Last = x.last(path, old)
 	}
+	part := e.file.Kind == index.Unit && !index.IsDefault(path) && !hasUnits(e.file)
+	e.relative = part && len(e.file.Finds) > 0
 	for via, p := range e.file.Paths {
+		e.relative = e.relative || part && toUnit(e.file, via)
 		t := x.resolved(e.file, via, x.base(e.file), p)
 		if t == "" {
 			continue
@@ -420,13 +466,26 @@ func (x *Index) file(path string) *index.File {
 			e.module = t
 		}
 		e.targets = append(e.targets, t)
-		if strings.HasPrefix(via, "dependency.") && !conditional(e.file, via) || slices.Contains(e.file.Merges, via) {
+		if isDependency(via) && !conditional(e.file, via) || slices.Contains(e.file.Merges, via) {
 			e.edges = append(e.edges, edge{via, t})
+		}
+		if e.file.Kind.OfModule() && strings.HasPrefix(via, "module.") {
+			e.calls = append(e.calls, edge{via, t})
 		}
 	}
 	slices.Sort(e.targets)
 	e.targets = slices.Compact(e.targets)
-	slices.SortFunc(e.edges, func(a, b edge) int { return strings.Compare(a.via, b.via) })
+	if e.file.Kind.OfModule() {
+		for _, a := range e.file.Arguments {
+			if !a.Inner && (a.Name == "count" || a.Name == "for_each") && strings.HasPrefix(a.Addr, "module.") {
+				e.repeated = append(e.repeated, a.Addr)
+			}
+		}
+		slices.Sort(e.repeated)
+	}
+	byVia := func(a, b edge) int { return strings.Compare(a.via, b.via) }
+	slices.SortFunc(e.edges, byVia)
+	slices.SortFunc(e.calls, byVia)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	before := x.entries[path] // another request may have replaced it meanwhile
@@ -526,8 +585,13 @@ func (x *Index) replace(path string, e *entry) {
 		}
 		x.search[name][path] = true
 	}
-	if old == nil || e == nil || was.units() != is.units() {
+	if old == nil || e == nil || was.units() != is.units() || was.root() != is.root() || was.source() != is.source() || was.relative != is.relative || !sameForUnits(was.file, is.file) || !slices.Equal(was.calls, is.calls) || !slices.Equal(was.repeated, is.repeated) {
 		x.version++
+	}
+	if is.relative {
+		x.relative[path] = true
+	} else {
+		delete(x.relative, path)
 	}
 	for _, source := range was.sources() {
 		if x.sources[source]--; x.sources[source] == 0 {
@@ -594,6 +658,101 @@ func (x *Index) firstDirs(n int) []string {
 // units reports whether the file declares units.
 func (e *entry) units() bool { return e.file != nil && hasUnits(e.file) }
 
+// root reports whether the file makes its directory a root module: it has a backend, or commands read its
+// variables in this directory only.
+func (e *entry) root() bool {
+	if e.file == nil {
+		return false
+	}
+	if e.file.Kind == index.Values {
+		name := strings.TrimSuffix(filepath.Base(e.file.Path), ".json")
+		return name == "terraform.tfvars" || strings.HasSuffix(name, ".auto.tfvars")
+	}
+	return e.file.Kind.OfModule() && slices.ContainsFunc(e.file.Arguments, func(a index.Argument) bool {
+		return a.Addr == "terraform" && a.Nested && (a.Name == "backend" || a.Name == "cloud")
+	})
+}
+
+// source reports whether the unit in the file has a source of its own.
+func (e *entry) source() bool {
+	if e.file == nil {
+		return false
+	}
+	_, written := e.file.Paths["terraform"]
+	return written
+}
+
+// IsRoot reports whether a directory contains a root module for certain: it has a backend, or variable files that
+// commands read in this directory only.
+func (x *Index) IsRoot(dir string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, e := range x.dirs[dir] {
+		if e.root() {
+			return true
+		}
+	}
+	return false
+}
+
+// A Call is a module call.
+type Call struct {
+	Dir      string // of the module that calls
+	Via      string // such as "module.app"
+	Repeated bool   // the block has count or for_each
+}
+
+// Callers returns the calls of the module in a directory from modules in other directories, sorted.
+func (x *Index) Callers(ctx context.Context, dir string) ([]Call, error) {
+	users, err := x.Users(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []Call
+	for _, path := range users {
+		from := filepath.Dir(path)
+		x.mu.Lock()
+		e := x.entries[path]
+		x.mu.Unlock()
+		if e == nil || from == dir {
+			continue
+		}
+		for _, c := range e.calls {
+			if p, _ := x.declared(from, c.via); c.to == dir && p == e.file.Paths[c.via] { // otherwise an override file replaces it
+				out = append(out, Call{from, c.via, x.isRepeated(from, c.via)})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Call) int { return cmp.Or(strings.Compare(a.Dir, b.Dir), strings.Compare(a.Via, b.Via)) })
+	return slices.Compact(out), nil
+}
+
+// isRepeated reports whether the block of a module call has count or for_each, in any file of its directory.
+func (x *Index) isRepeated(dir, via string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, e := range x.dirs[dir] {
+		if slices.Contains(e.repeated, via) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameForUnits reports whether two versions of a file search for the same files for each unit, and have the same
+// dependency blocks, which replace those of included files.
+func sameForUnits(a, b *index.File) bool {
+	among := func(vias, others map[string]string) bool {
+		for via := range vias {
+			if _, ok := others[via]; !ok && isDependency(via) {
+				return false
+			}
+		}
+		return true
+	}
+	return maps.Equal(a.Finds, b.Finds) && among(a.Paths, b.Paths) && among(b.Paths, a.Paths)
+}
+
 // searched returns the names of the files that the file searches in parent directories.
 func (e *entry) searched() []string {
 	if e.file == nil {
@@ -639,25 +798,68 @@ func (x *Index) All(ctx context.Context) ([]*index.File, error) {
 }
 
 // Users returns the paths of the files that use a directory or file, sorted. The caller must not modify
-// them.
+// them. A unit uses what a file that it includes names with a relative path.
 func (x *Index) Users(ctx context.Context, target string) ([]string, error) {
+	out, err := x.Naming(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	x.mu.Lock()
+	relative := len(x.relative) > 0
+	x.mu.Unlock()
+	if !relative {
+		return out, nil
+	}
+	more := x.throughIncludes().users[target]
+	out = slices.DeleteFunc(slices.Clone(out), func(path string) bool { return !x.uses(path, target) })
+	out = append(out, more...)
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// Naming returns the paths of the files whose own paths lead to a directory or file, as if no file were included,
+// sorted. The caller must not modify them. It costs less than Users.
+func (x *Index) Naming(ctx context.Context, target string) ([]string, error) {
 	if err := x.Scan(ctx); err != nil {
 		return nil, err
 	}
 	x.mu.Lock()
-	defer x.mu.Unlock()
 	u := x.users[target]
-	if u == nil {
-		return nil, nil
-	}
-	if u.sorted == nil {
+	if u != nil && u.sorted == nil {
 		u.sorted = slices.Sorted(maps.Keys(u.paths))
 	}
-	return slices.Clip(u.sorted), nil
+	var out []string
+	if u != nil {
+		out = slices.Clip(u.sorted)
+	}
+	x.mu.Unlock()
+	return out, nil
+}
+
+// uses reports whether a file uses a directory or file by itself, and not only by a path that is relative to the units
+// that include it.
+func (x *Index) uses(path, target string) bool {
+	x.mu.Lock()
+	e := x.entries[path]
+	per := e != nil && e.relative && x.included(path)
+	x.mu.Unlock()
+	if !per {
+		return true
+	}
+	for via := range e.file.Paths {
+		if !toUnit(e.file, via) {
+			if dir, p := x.written(e.file, via); x.resolved(e.file, via, dir, p) == target {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Version returns a number that changes if a file appears or disappears, declares units or no longer does, or
-// uses other directories or files.
+// uses other directories or files. It also changes if a module call gets another name, or count or for_each, if
+// a file makes its directory a root module, or if a unit gets a source or a dependency, and if the opposite happens.
+// It changes if an included file searches for another file for each unit.
 func (x *Index) Version(ctx context.Context) (int, error) {
 	if err := x.Scan(ctx); err != nil {
 		return 0, err
@@ -699,6 +901,9 @@ func (x *Index) target(f *index.File, via string) string {
 		}
 		return x.target(g, next)
 	}
+	if x.PerUnit(f, via) {
+		return ""
+	}
 	dir, p := x.written(f, via)
 	return x.resolved(f, via, dir, p)
 }
@@ -719,16 +924,16 @@ func (x *Index) chained(f *index.File, first, next string) (*index.File, string)
 	return x.file(to), next
 }
 
-// resolved returns the directory or file to which a source or path refers that is relative to a directory, or "".
+// resolved returns the directory or file to which the source or path p of an address refers, relative to dir, or "".
 func (x *Index) resolved(f *index.File, via, dir, p string) string {
 	if p == "" {
 		return ""
 	}
 	at := func(p string) string {
-		if filepath.IsAbs(p) {
-			return filepath.Clean(p)
+		if !filepath.IsAbs(p) {
+			p = filepath.Join(dir, p)
 		}
-		return filepath.Join(dir, p)
+		return x.files.Real(filepath.Clean(p))
 	}
 	if strings.HasPrefix(via, "local.") && index.KindOf(p) == index.Data {
 		return at(p)
@@ -751,13 +956,206 @@ func (x *Index) resolved(f *index.File, via, dir, p string) string {
 		}
 		p, _, _ = strings.Cut(p, "?")
 		root, sub := unit.SplitSource(p)
-		return filepath.Join(at(root), sub)
+		return x.files.Real(filepath.Join(at(root), sub))
 	}
 	path := at(p)
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return x.files.UnitFile(path)
 	}
 	return path
+}
+
+// toUnit reports whether a path of a file is relative to the unit, if a unit includes the file.
+func toUnit(f *index.File, via string) bool {
+	if f.Finds[via] != "" {
+		return true
+	}
+	p := f.Paths[via]
+	return p != "" && !filepath.IsAbs(p) && (via == "terraform" && unit.LocalSource(p) || isDependency(via))
+}
+
+// isDependency reports whether an address is that of a dependency block, or of an element of a dependencies block.
+func isDependency(via string) bool {
+	return strings.HasPrefix(via, "dependency.") || strings.HasPrefix(via, "dependencies.")
+}
+
+// PerUnit reports whether a path of a file refers to another directory for each unit that includes the file.
+func (x *Index) PerUnit(f *index.File, via string) bool {
+	if first, next, chained := strings.Cut(via, " "); chained {
+		g, next := x.chained(f, first, next)
+		return g != nil && x.PerUnit(g, next)
+	}
+	if f.Kind != index.Unit || index.IsDefault(f.Path) || !toUnit(f, via) {
+		return false
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.included(f.Path)
+}
+
+// included reports whether a unit includes a file. The caller holds mu.
+func (x *Index) included(path string) bool {
+	u := x.users[path]
+	if u == nil {
+		return false
+	}
+	for user := range u.paths {
+		if includes(x.entries[user], path) {
+			return true
+		}
+	}
+	return false
+}
+
+// Including returns the paths of the unit files that include a file, sorted.
+func (x *Index) Including(path string) (out []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for user := range x.users[path].all() {
+		if includes(x.entries[user], path) {
+			out = append(out, user)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// includes reports whether a file includes another.
+func includes(e *entry, path string) bool {
+	return e != nil && slices.ContainsFunc(e.edges, func(g edge) bool { return g.to == path && strings.HasPrefix(g.via, "include.") })
+}
+
+// TargetFor is Target for a file that a unit includes: relative paths are relative to the unit.
+func (x *Index) TargetFor(unitFile, f *index.File, via string) string {
+	if x.PerUnit(f, via) {
+		if name := f.Finds[via]; name != "" {
+			return x.found(filepath.Dir(filepath.Dir(unitFile.Path)), name)
+		}
+		return x.resolved(f, via, filepath.Dir(unitFile.Path), f.Paths[via])
+	}
+	if to := x.target(f, via); to != "" {
+		return to
+	}
+	return x.target(unitFile, via)
+}
+
+// found returns the path of the first indexed file with a name in a directory and its parents, or "".
+func (x *Index) found(dir, name string) string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for ; ; dir = filepath.Dir(dir) {
+		if path := filepath.Join(dir, name); x.entries[path] != nil {
+			return path
+		}
+		if filepath.Dir(dir) == dir {
+			return ""
+		}
+	}
+}
+
+// Finding returns the paths of the files that search for a file with a name for each unit, and use an address of it.
+func (x *Index) Finding(name, address string) (out []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for path := range x.relative {
+		f := x.entries[path].file
+		for i := range f.Names {
+			if o := &f.Names[i]; o.Addr == address && f.Finds[o.Via] == name {
+				out = append(out, path)
+				break
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// An inclusion contains the units that use directories and files through the relative paths of files that they
+// include.
+type inclusion struct {
+	version int // of the index
+	users   map[string][]string
+}
+
+// throughIncludes returns the inclusion of the index as it is now. It is computed again only if the version has
+// changed, because a file may be included by thousands of units.
+func (x *Index) throughIncludes() *inclusion {
+	x.mu.Lock()
+	kept, version := x.inclusion, x.version
+	if kept != nil && kept.version == version {
+		x.mu.Unlock()
+		return kept
+	}
+	type part struct {
+		file  *index.File
+		units []*index.File
+	}
+	var parts []part
+	for path := range x.relative {
+		p := part{file: x.entries[path].file}
+		for user := range x.users[path].all() {
+			if e := x.entries[user]; includes(e, path) {
+				p.units = append(p.units, e.file)
+			}
+		}
+		parts = append(parts, p)
+	}
+	x.mu.Unlock()
+	out := &inclusion{version, map[string][]string{}}
+	for _, p := range parts {
+		for _, name := range p.file.Finds {
+			found := map[string]string{} // by directory
+			for _, u := range p.units {
+				dir := filepath.Dir(filepath.Dir(u.Path))
+				to, known := found[dir]
+				if !known {
+					to = x.found(dir, name)
+					found[dir] = to
+				}
+				if to != "" {
+					out.users[to] = append(out.users[to], u.Path)
+				}
+			}
+		}
+		for via, text := range p.file.Paths {
+			if p.file.Finds[via] != "" || !toUnit(p.file, via) {
+				continue
+			}
+			known := map[string]string{} // by the directory that the path leaves from
+			for _, u := range p.units {
+				if _, own := u.Paths[via]; own && !strings.HasPrefix(via, "dependencies.") {
+					continue
+				}
+				from, rest := filepath.Dir(u.Path), text
+				for strings.HasPrefix(rest, "../") {
+					from, rest = filepath.Dir(from), rest[len("../"):]
+				}
+				if rest != text {
+					rest = "./" + rest // still a path
+				}
+				to, ok := known[from]
+				if !ok {
+					to = x.resolved(p.file, via, from, rest)
+					known[from] = to
+				}
+				if to != "" {
+					out.users[to] = append(out.users[to], u.Path)
+				}
+			}
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.inclusion = out
+	return out
+}
+
+// all returns the paths. nil has none.
+func (u *users) all() map[string]bool {
+	if u == nil {
+		return nil
+	}
+	return u.paths
 }
 
 // Written returns the source or path of an address as it is written in the file, in another file of its
@@ -905,8 +1303,8 @@ func (x *Index) known(path string) *entry {
 	return x.entries[path]
 }
 
-// dependencies returns the units on which a unit depends through dependency blocks of its file and of those that
-// it merges. A block with the argument enabled is left out.
+// dependencies returns the units on which a unit depends through dependency and dependencies blocks of its file and of
+// those that it merges. A block with the argument enabled is left out.
 func (x *Index) dependencies(path string) (out []Dependency) {
 	own := x.known(path)
 	if own == nil {
@@ -917,11 +1315,19 @@ func (x *Index) dependencies(path string) (out []Dependency) {
 	for i := 0; i < len(files) && i < maxMerged; i++ {
 		for _, g := range files[i].edges {
 			switch {
-			case !strings.HasPrefix(g.via, "dependency."):
+			case !isDependency(g.via):
 				if e := x.known(g.to); e != nil {
 					files = append(files, e)
 				}
 			case seen[g.via]:
+			case strings.HasPrefix(g.via, "dependencies."): // those of all files count
+				to := g.to
+				if i > 0 {
+					to = x.TargetFor(own.file, files[i].file, g.via)
+				}
+				if to != "" {
+					out = append(out, Dependency{path, to, g.via})
+				}
 			default:
 				seen[g.via] = true
 				to := g.to
@@ -1208,7 +1614,7 @@ func (x *Index) MergedModules(path string) []string { return x.mergedModules(pat
 func (x *Index) mergedModules(path string, limit int) (out []string) {
 	x.merging(path, func(user string) bool {
 		e := x.known(user) // reading thousands of files again would take too long
-		if e == nil || !isDefault(user) {
+		if e == nil || !index.IsDefault(user) {
 			return true
 		}
 		dir := e.module
@@ -1251,7 +1657,7 @@ func (x *Index) readers(path string) []string {
 // OwnModule returns the directory of a unit file if the module of the unit is there, or "": the unit and the
 // files that it merges have no source.
 func (x *Index) OwnModule(f *index.File) string {
-	if _, written := f.Paths["terraform"]; written || !isDefault(f.Path) {
+	if _, written := f.Paths["terraform"]; written || !index.IsDefault(f.Path) {
 		return ""
 	}
 	if _, p, known := x.inherited(f, "terraform", 0); p != "" || !known {
@@ -1361,7 +1767,7 @@ func (x *Index) Everywhere(ctx context.Context, s Symbol) ([]Place, error) {
 			}
 			// The outputs of a unit's module are used by the units that depend on the unit, or that import a file
 			// which does. Units that merge a file have its source.
-			if f.Kind == index.Unit && (!isDefault(path) || strings.HasPrefix(s.Addr, "output.") && x.passes(f, s)) {
+			if f.Kind == index.Unit && (!index.IsDefault(path) || strings.HasPrefix(s.Addr, "output.") && x.passes(f, s)) {
 				queue = append(queue, path)
 			}
 		}

@@ -9,6 +9,30 @@ import (
 // maxResults is the number of modules, and of units, whose results are kept.
 const maxResults = 64
 
+// A gate lets one goroutine at a time use a result. Unlike a sync.Mutex, a goroutine stops waiting when its
+// request is canceled.
+type gate chan struct{}
+
+func newGate() gate { return make(gate, 1) }
+
+// enter waits for the gate. It returns false if ctx ended; otherwise the caller must leave.
+func (g gate) enter(ctx context.Context) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	select {
+	case g <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// wait waits for the gate to the end. The caller must leave.
+func (g gate) wait() { g <- struct{}{} }
+
+func (g gate) leave() { <-g }
+
 // A result was computed from the files that it has read.
 type result interface {
 	comparable
@@ -97,7 +121,7 @@ func (s *slot[T]) drop() {
 func (s *slot[T]) set(value T) {
 	var none T
 	if s.value != none {
-		s.value.close()
+		go s.value.close() // ends when requests no longer use the result
 	}
 	s.value = value
 }

@@ -78,8 +78,10 @@ func (r *ruleSet) checker(ctx context.Context, s *Session) *rules.Checker {
 
 // Rules checks the rules for the module. The result is nil if there are none, or if the module has errors.
 func (m *Module) Rules(ctx context.Context) *Rulings {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	if !m.using.enter(ctx) {
+		return nil
+	}
+	defer m.using.leave()
 	if m.ruled != nil && m.ruled.current() {
 		return m.ruled
 	}
@@ -131,8 +133,10 @@ func (r *Rulings) keep(res rules.Result, abs func(string) string) {
 
 // Rules checks the rules for the units in the directory of the unit. The result is nil if they have errors.
 func (u *Unit) Rules(ctx context.Context) *Rulings {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	if !u.using.enter(ctx) {
+		return nil
+	}
+	defer u.using.leave()
 	if u.ruled != nil && u.ruled.current() {
 		return u.ruled
 	}

@@ -93,11 +93,13 @@ type Module struct {
 	linter  *lint.Linter // the last one, whose facts about files the next one takes; may be nil
 	engine  *engine.Engine
 	sources *engine.Sources // the files and the tree of modules, for the engines of m
-	mu      sync.Mutex      // held while the engine is used
+	using   gate            // held while the engine is used
 	loaded  *workdir.Loaded
 	given   *workdir.GivenVariables
 	opened  bool // loaded was computed
 	ruled   *Rulings
+	// instances contains the results of Instances, by its argument.
+	instances map[string][]string
 }
 
 // Module returns the result for a directory with the files as they are now. It is nil if ctx ended.
@@ -108,7 +110,7 @@ func (s *Session) Module(ctx context.Context, dir string) *Module {
 func (m *Module) read() *reading { return m.reading }
 
 func (s *Session) load(ctx context.Context, dir string, before *Module) *Module {
-	m := &Module{Dir: dir, s: s, reading: newReading(s.Files, dir)}
+	m := &Module{Dir: dir, s: s, reading: newReading(s.Files, dir), using: newGate()}
 	if before != nil {
 		m.linter = before.linter
 	}
@@ -154,8 +156,8 @@ func (m *Module) parses() *config.Parses {
 }
 
 func (m *Module) close() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.using.wait()
+	defer m.using.leave()
 	if m.loaded != nil {
 		m.loaded.Close()
 	}
@@ -214,8 +216,10 @@ func (m *Module) Schema(ctx context.Context, a addr.Provider) *schema.Provider {
 	if m.engine == nil {
 		return nil
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	if !m.using.enter(ctx) {
+		return nil
+	}
+	defer m.using.leave()
 	p, ds := m.engine.Schema(ctx, a)
 	if ds.HasErrors() {
 		return nil
@@ -275,7 +279,7 @@ func (m *Module) Tree() *config.Tree {
 }
 
 // open loads the configuration with the values of its variables. It returns false if the configuration
-// has errors. The caller holds m.mu.
+// has errors. The caller holds m.using.
 func (m *Module) open(ctx context.Context) (bool, diag.List) {
 	if m.opened {
 		return m.loaded != nil, nil
@@ -293,7 +297,7 @@ func (m *Module) open(ctx context.Context) (bool, diag.List) {
 			m.loaded.Close()
 		}
 		m.loaded, m.opened = nil, false
-		return false, diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The request was canceled.")
+		return false, canceled()
 	}
 	if m.loaded == nil {
 		return false, ds
@@ -305,10 +309,66 @@ func (m *Module) open(ctx context.Context) (bool, diag.List) {
 	return true, nil
 }
 
+// canceled returns the error of a request that the client canceled.
+func canceled() diag.List {
+	return diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The request was canceled.")
+}
+
+// maxInstances is the number of instances of a called module that are listed.
+const maxInstances = 100
+
+// Instances returns the addresses of the instances of a module that the module calls, such as
+// module.app["a"].module.db, at most maxInstances. calls is such an address without keys. Instances that are not
+// known have one address without a key. The result is nil, and not empty, if there is no such call, or if the module
+// has errors.
+func (m *Module) Instances(ctx context.Context, calls string) []string {
+	if !m.using.enter(ctx) {
+		return nil
+	}
+	defer m.using.leave()
+	if known, ok := m.instances[calls]; ok {
+		return known
+	}
+	if ok, _ := m.open(ctx); !ok {
+		return nil
+	}
+	out := textsOf(m.loaded.Engine.ModuleInstances(ctx, callNames(calls), engine.ExplainOptions{Variables: m.loaded.Vars}, maxInstances))
+	if ctx.Err() != nil {
+		return nil
+	}
+	if m.instances == nil {
+		m.instances = map[string][]string{}
+	}
+	m.instances[calls] = out
+	return out
+}
+
+// callNames returns the names of the calls in an address such as module.app.module.db.
+func callNames(calls string) (out []string) {
+	for _, step := range addr.ModuleInstance(calls).Steps() {
+		out = append(out, step.Name)
+	}
+	return out
+}
+
+// textsOf returns addresses as texts. The result is nil only if all is.
+func textsOf(all []addr.ModuleInstance) []string {
+	if all == nil {
+		return nil
+	}
+	out := []string{}
+	for _, a := range all {
+		out = append(out, string(a))
+	}
+	return out
+}
+
 // Explain explains the value at an address, without a state.
 func (m *Module) Explain(ctx context.Context, address string) (*explanation.Explanation, diag.List) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	if !m.using.enter(ctx) {
+		return nil, canceled()
+	}
+	defer m.using.leave()
 	if ok, ds := m.open(ctx); !ok {
 		if len(ds) == 0 {
 			ds = diag.Errorf(diag.CodeConfigReadDir, nil, "Failed to read module directory", "The configuration in %s has errors.", m.Dir)

@@ -34,7 +34,8 @@ func (t *texts) compact(f *index.File) {
 	}
 	f.Merges = slices.Clone(f.Merges)
 	for i := range f.Links {
-		f.Links[i].Text = t.share(f.Links[i].Text)
+		l := &f.Links[i]
+		l.Text, l.Via = t.share(l.Text), t.share(l.Via)
 	}
 	f.Reads, f.Wholes, f.Objects = slices.Clone(f.Reads), slices.Clone(f.Wholes), slices.Clone(f.Objects)
 	for i := range f.Wholes {
@@ -55,6 +56,9 @@ func (t *texts) compact(f *index.File) {
 		paths[t.share(via)] = t.share(path)
 	}
 	f.Paths = paths
+	for via, name := range f.Finds {
+		f.Finds[via] = t.share(name)
+	}
 }
 
 // share returns a text that is equal to s. The caller holds mu.

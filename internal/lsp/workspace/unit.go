@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/explanation"
@@ -22,6 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/terrace-iac/terrace/unit/migrate"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // An opening contains everything with which unit and stack files are read for one result.
@@ -75,8 +75,10 @@ type Unit struct {
 	estate   *estates.Estate
 	units    []*discovery.Unit // several for an environment file; none if the file cannot be read
 	env      unit.Env
-	mu       sync.Mutex // held while the unit is evaluated
+	using    gate // held while the unit is evaluated
 	ruled    *Rulings
+	// instances is as in Module.
+	instances map[string][]string
 }
 
 // Unit returns the result for a unit file with the files as they are now. It is nil if ctx ended. The
@@ -88,12 +90,6 @@ func (s *Session) Unit(ctx context.Context, path string) *Unit {
 func (u *Unit) read() *reading { return u.reading }
 
 func (u *Unit) close() {}
-
-// isDefault reports whether a file has the default name of unit files.
-func isDefault(path string) bool {
-	base := filepath.Base(path)
-	return base == unit.DefaultName || base == unit.DefaultJSONName
-}
 
 // UnitFile returns the path of the unit file in a directory, which may not exist.
 func (s *Session) UnitFile(dir string) string { return s.Files.UnitFile(dir) }
@@ -109,7 +105,7 @@ func (f *Files) UnitFile(dir string) string {
 
 // IsUnit reports whether a file contains units, and not parts that units read.
 func (s *Session) IsUnit(path string) bool {
-	if isDefault(path) {
+	if index.IsDefault(path) {
 		return true
 	}
 	return hasUnits(s.Index.File(path))
@@ -153,44 +149,47 @@ func (s *Session) lacksValues(path string) bool {
 		slices.ContainsFunc(s.Index.File(path).Names, func(o index.Occurrence) bool { return o.Via == "values" })
 }
 
-// Value explains the value at an address in a file as one unit sees it. The unit is not kept afterwards.
-// The result is nil if the unit has errors.
-func (s *Session) Value(ctx context.Context, path, file, address string) *explanation.Explanation {
+// Values explains the values at addresses in a file as one unit sees them. The unit is not kept afterwards.
+// An explanation is nil if the unit has errors or ctx ended.
+func (s *Session) Values(ctx context.Context, path, file string, addresses []string) []*explanation.Explanation {
+	out := make([]*explanation.Explanation, len(addresses))
 	release, ok := s.take(ctx)
 	defer release()
 	if !ok {
-		return nil
+		return out
 	}
 	u, _ := s.openUnit(ctx, path)
-	x, ds := u.Explain(ctx, file, address, "")
-	if ds.HasErrors() {
-		return nil
+	for i, address := range addresses {
+		if x, ds := u.Explain(ctx, file, address, ""); !ds.HasErrors() {
+			out[i] = x
+		}
 	}
-	return x
+	return out
 }
 
-// ModuleValue explains the value at an address in the root module in a directory. The module is not kept
-// afterwards. The result is nil if the module has errors.
-func (s *Session) ModuleValue(ctx context.Context, dir, address string) *explanation.Explanation {
+// ModuleValues is Values for the root module in a directory.
+func (s *Session) ModuleValues(ctx context.Context, dir string, addresses []string) []*explanation.Explanation {
+	out := make([]*explanation.Explanation, len(addresses))
 	release, ok := s.take(ctx)
 	defer release()
 	if !ok {
-		return nil
+		return out
 	}
 	m := s.load(ctx, dir, nil)
 	defer m.close()
-	x, ds := m.Explain(ctx, address)
-	if ds.HasErrors() {
-		return nil
+	for i, address := range addresses {
+		if x, ds := m.Explain(ctx, address); !ds.HasErrors() {
+			out[i] = x
+		}
 	}
-	return x
+	return out
 }
 
 // openUnit opens a unit without checking it.
 func (s *Session) openUnit(ctx context.Context, path string) (*Unit, diag.List) {
 	root := filepath.Dir(path)
 	op := s.opening(root)
-	u := &Unit{Path: path, s: s, reading: op.reading, redactor: op.redactor, overlay: op.overlay, options: op.options}
+	u := &Unit{Path: path, s: s, using: newGate(), reading: op.reading, redactor: op.redactor, overlay: op.overlay, options: op.options}
 	if !op.ok {
 		return u, nil
 	}
@@ -217,8 +216,10 @@ func (s *Session) openUnit(ctx context.Context, path string) (*Unit, diag.List) 
 // WithImports returns the text of the unit file with import blocks in place of its includes, and its text
 // before. changes is false if the result would mean something else, or if other files had to change too.
 func (u *Unit) WithImports(ctx context.Context) (before, after []byte, changes bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	if !u.using.enter(ctx) {
+		return nil, nil, false
+	}
+	defer u.using.leave()
 	if len(u.units) == 0 {
 		return nil, nil, false
 	}
@@ -233,8 +234,10 @@ func (u *Unit) WithImports(ctx context.Context) (before, after []byte, changes b
 // address is written; "" means the unit's own file. module is the module of an environment file; ""
 // means its first one. Outputs of other units are their mock outputs, or unknown.
 func (u *Unit) Explain(ctx context.Context, file, address, module string) (*explanation.Explanation, diag.List) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	if !u.using.enter(ctx) {
+		return nil, canceled()
+	}
+	defer u.using.leave()
 	one := u.of(module)
 	if one == nil {
 		return nil, u.Diags
@@ -258,6 +261,61 @@ func (u *Unit) Explain(ctx context.Context, file, address, module string) (*expl
 	})
 	u.tidy(x)
 	return x, ds
+}
+
+// ModuleDir returns the directory of the module of the unit, or of the first unit of an environment file. It is ""
+// if the source is not local, or not known.
+func (u *Unit) ModuleDir(ctx context.Context) string {
+	if !u.using.enter(ctx) {
+		return ""
+	}
+	defer u.using.leave()
+	one := u.of("")
+	if one == nil {
+		return ""
+	}
+	tf, ds := one.Terraform(u.estate.Task(ctx))
+	if ds.HasErrors() {
+		return ""
+	}
+	dir := u.overlay.Source(filepath.Dir(u.Path))
+	if tf == nil || tf.Source == nil {
+		return dir
+	}
+	v := tf.Source.Value
+	if !v.IsKnown() || v.IsNull() || v.IsMarked() || v.Type() != cty.String || !unit.LocalSource(v.AsString()) {
+		return ""
+	}
+	path, _, _ := strings.Cut(v.AsString(), "?")
+	root, sub := unit.SplitSource(path)
+	if !filepath.IsAbs(root) {
+		root = filepath.Join(filepath.Dir(u.Path), root)
+	}
+	return filepath.Join(root, sub)
+}
+
+// Instances is Module.Instances for the module of the unit, or of the first unit of an environment file.
+func (u *Unit) Instances(ctx context.Context, calls string) []string {
+	if !u.using.enter(ctx) {
+		return nil
+	}
+	defer u.using.leave()
+	if known, ok := u.instances[calls]; ok {
+		return known
+	}
+	one := u.of("")
+	if one == nil {
+		return nil
+	}
+	out := textsOf(u.estate.Evaluate(one, estates.UnknownOutputs).ModuleInstances(ctx, callNames(calls), maxInstances))
+	if ctx.Err() != nil {
+		return nil
+	}
+	if u.instances == nil {
+		u.instances = map[string][]string{}
+	}
+	u.instances[calls] = out
+	return out
 }
 
 // of returns the unit of a module of an environment file, or the first unit, or nil.
@@ -286,8 +344,10 @@ func (u *Unit) tidy(x *explanation.Explanation) {
 
 // Render returns the effective unit as a unit file. module is as in Explain.
 func (u *Unit) Render(ctx context.Context, module string) (string, error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	if !u.using.enter(ctx) {
+		return "", ctx.Err()
+	}
+	defer u.using.leave()
 	one := u.of(module)
 	if one == nil {
 		return "", u.Diags.Err()
