@@ -164,9 +164,18 @@ func (c *estates) compare(p *unitPair) (r result) {
 	}
 	now, ds = c.after.Of(c.ctx, p.head)
 	old, more = c.before.Of(c.ctx, p.base)
+	output := c.output
+	if now.HasLate() { // a unit without an edge may be compared later, and the result must not depend on the order
+		output = func(at explanation.UnitOutput) *Cause {
+			if !slices.ContainsFunc(p.head.Needs, func(n *discovery.Unit) bool { return n.ID == at.Unit }) {
+				return nil
+			}
+			return c.output(at)
+		}
+	}
 	in := &comparer{
 		ctx: c.ctx, base: &Side{Outlined: old.Outlined, Show: old.Show}, head: &Side{Outlined: now.Outlined, Show: now.Show},
-		memo: c.memo, output: c.output, dirs: [2]string{p.base.Dir, p.head.Dir},
+		memo: c.memo, output: output, dirs: [2]string{p.base.Dir, p.head.Dir},
 	}
 	moved := p.base.Name != p.head.Name
 	if ds = append(ds, more...); !ds.HasErrors() && (moved || !alike(old, now)) {
