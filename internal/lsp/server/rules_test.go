@@ -393,7 +393,7 @@ rule "empty" {
   unit = "*"
   enforce {
     condition     = attrs.from == ""
-    error_message = "The input is ${attrs.from}."
+    error_message = "The input ${attrs.from}."
   }
 }
 -- m/main.tf --
@@ -412,7 +412,7 @@ inputs = {
 -- b/terragrunt.hcl --
 import "env" { config_path = "../env.hcl" }
 terraform { source = "../m" }
-inputs = { from = import.env.dependency.a.outputs.x }
+inputs = { from = "is ${import.env.dependency.a.outputs.x}" }
 `), nil)
 	got := make(chan []string)
 	go func() { got <- c.diagnostics("b/terragrunt.hcl") }()
