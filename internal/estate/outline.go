@@ -309,7 +309,7 @@ func (o *UnitOutline) collect() bool {
 func (x *Outlines) outputs(t *demand.Task, target string, at source.Range) (cty.Value, bool, diag.List) {
 	u := x.e.Found.ByID(target)
 	if u == nil && !stacks.Is(x.loader, target) {
-		if u, _ = x.e.reader.Outside(t, target, at); u != nil && x.circular(t, u) {
+		if u, _ = x.e.reader.Outside(t, target, at); u != nil && x.e.circular(t, x.loader, u) {
 			u = nil
 		}
 	}
@@ -329,45 +329,6 @@ func (x *Outlines) outputs(t *demand.Task, target string, at source.Range) (cty.
 		v = cty.DynamicVal.Mark(outliner.Identity{Name: "the outputs of " + u.Called()})
 	}
 	return v, v.IsKnown(), nil
-}
-
-// circular reports whether a unit outside of the estate depends on itself, directly or through other units.
-// Discovery reports such cycles only between units of the estate. The units would wait for each other.
-func (x *Outlines) circular(t *demand.Task, outside *discovery.Unit) bool {
-	seen := map[string]bool{}
-	var reaches func(u *discovery.Unit) bool
-	reaches = func(u *discovery.Unit) bool {
-		var needs []string
-		if x.e.Found.ByID(u.ID) != nil {
-			for _, n := range u.Needs {
-				needs = append(needs, n.ID)
-			}
-			needs = append(needs, u.External...)
-		} else {
-			edges, _ := u.In(x.loader).Dependencies(t, nil) // the run that applies the unit reports errors
-			for _, d := range edges {
-				needs = append(needs, d.ID)
-			}
-		}
-		for _, id := range needs {
-			if id == outside.ID {
-				return true
-			}
-			if seen[id] {
-				continue
-			}
-			seen[id] = true
-			n := x.e.Found.ByID(id)
-			if n == nil && !stacks.Is(x.loader, id) {
-				n, _ = x.e.reader.Outside(t, id, start(u))
-			}
-			if n != nil && n.Broken == nil && reaches(n) {
-				return true
-			}
-		}
-		return false
-	}
-	return reaches(outside)
 }
 
 // unit computes the outline of a unit without its module.

@@ -145,13 +145,54 @@ func (x *Subjects) module(u *discovery.Unit) *moduleCell {
 func (x *Subjects) outputs(t *demand.Task, target string, at source.Range) (cty.Value, bool, diag.List) {
 	u := x.e.Found.ByID(target)
 	if u == nil && !stacks.Is(x.loader, target) {
-		u, _ = x.e.reader.Outside(t, target, at)
+		if u, _ = x.e.reader.Outside(t, target, at); u != nil && x.e.circular(t, x.loader, u) {
+			u = nil
+		}
 	}
 	if u == nil || u.Broken != nil {
 		return cty.DynamicVal, true, nil
 	}
 	m, _ := x.module(u).Get(t, &at)
 	return m.outputs, m.outputs.IsKnown(), nil
+}
+
+// circular reports whether a unit outside of the estate depends on itself, directly or through other units.
+// Discovery reports such cycles only between units of the estate. Without state, the outputs of such a unit are unknown: the units would wait for each other.
+func (e *Estate) circular(t *demand.Task, l *unit.Loader, outside *discovery.Unit) bool {
+	seen := map[string]bool{}
+	var reaches func(u *discovery.Unit) bool
+	reaches = func(u *discovery.Unit) bool {
+		var needs []string
+		if e.Found.ByID(u.ID) != nil {
+			for _, n := range u.Needs {
+				needs = append(needs, n.ID)
+			}
+			needs = append(needs, u.External...)
+		} else {
+			edges, _ := u.In(l).Dependencies(t, nil) // the run that applies the unit reports errors
+			for _, d := range edges {
+				needs = append(needs, d.ID)
+			}
+		}
+		for _, id := range needs {
+			if id == outside.ID {
+				return true
+			}
+			if seen[id] {
+				continue
+			}
+			seen[id] = true
+			n := e.Found.ByID(id)
+			if n == nil && !stacks.Is(l, id) {
+				n, _ = e.reader.Outside(t, id, start(u))
+			}
+			if n != nil && n.Broken == nil && reaches(n) {
+				return true
+			}
+		}
+		return false
+	}
+	return reaches(outside)
 }
 
 // compute computes the subjects and the outputs of a unit's module.
