@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/hashicorp/hcl/v2"
@@ -112,7 +113,8 @@ func (e *Estate) Text(u *discovery.Unit) (text string, ok bool) {
 type UnitOutline struct {
 	*engine.Outlined                          // nil before Outlines.Of, and after Release
 	Show             func(file string) string // returns the name of a file of the unit or its module as it is shown
-	// Own contains the objects of the unit itself. Outlined contains them, too.
+	// Own contains the objects of the unit itself, without the inputs that Outlines.Late returns. Outlined
+	// contains all.
 	Own []*outline.Object
 	// Content is the fingerprint of everything except the unit's inputs that determines the values
 	// in its module. It is zero if it is not certain what determines them.
@@ -128,6 +130,7 @@ type UnitOutline struct {
 	unknown outline.Print // identifies all outputs if the module is not on this machine
 	outputs cty.Value
 	traced  *traced // what is the same in the revision of Options.Changed; nil after Release
+	late    []outline.Part
 
 	mu       sync.Mutex
 	released bool
@@ -155,9 +158,54 @@ func (x *Outlines) Unit(ctx context.Context, u *discovery.Unit) (*UnitOutline, d
 func (x *Outlines) Of(ctx context.Context, u *discovery.Unit) (*UnitOutline, diag.List) {
 	out, ds := x.Outputs(ctx, u)
 	if !ds.HasErrors() {
-		x.whole.Pure(u.ID, func() bool { return out.collect() })
+		x.whole.Pure(u.ID, func() bool {
+			out.late = x.Late(ctx, u)
+			return out.collect()
+		})
 	}
 	return out, ds
+}
+
+// Late returns the parts of the inputs that the outline from Unit does not contain: the values that the module
+// does not declare, if they may read outputs to which the unit has no edge. They are no dependencies, so that
+// such units may read each other's outputs. Unit and Outputs, which readers of the unit's outputs call, must not
+// compute them: the units would wait for each other. The result is nil for nearly all units.
+func (x *Outlines) Late(ctx context.Context, u *discovery.Unit) []outline.Part {
+	c := x.outliner(ctx, u)
+	first := c.firstInputs(ctx)
+	if first == nil {
+		return nil
+	}
+	settings, ds := c.in.Inputs(c.t, func(name string) bool { return !first(name) })
+	c.add("inputs", nil, ds, func(o *outline.Object) {
+		for _, s := range settings {
+			if s.Name != "" { // Unit has the part for the unknown names
+				o.Parts = c.input(o.Parts, s)
+			}
+		}
+	})
+	return c.out[0].Parts
+}
+
+// firstInputs returns a function that reports whether Unit computes an input, and not Late. nil means that Unit
+// computes all.
+func (c *unitOutliner) firstInputs(ctx context.Context) func(name string) bool {
+	if c.u.Module == "" {
+		if imports, ds := c.in.Imports(c.t); len(imports) == 0 && !ds.HasErrors() {
+			return nil // the blocks of its own and of included files are edges
+		}
+	}
+	edges, ds := c.in.Dependencies(c.t, nil)
+	if !ds.HasErrors() && !slices.ContainsFunc(edges, func(d unit.Edge) bool {
+		return !slices.Contains(c.u.External, d.ID) && !slices.ContainsFunc(c.u.Needs, func(n *discovery.Unit) bool { return n.ID == d.ID })
+	}) {
+		return nil
+	}
+	m := c.x.e.dirs.Module(c.x.e.static.Task(ctx), c.u.In(c.x.e.static))
+	if m.Root == nil || !m.Whole { // discovery also takes all inputs as declared
+		return nil
+	}
+	return func(name string) bool { return m.Root.Variables[name] != nil }
 }
 
 // Outputs returns the outline of a unit with its outputs, for the units that read them.
@@ -190,9 +238,29 @@ func (o *UnitOutline) Move(head *UnitOutline) diag.List {
 	})
 	if !ds.HasErrors() {
 		o.Outlined = again
-		o.Objects = append(o.Objects, o.Own...)
+		o.Objects = append(o.Objects, o.withLate()...)
 	}
 	return ds
+}
+
+// HasLate reports whether Late returned inputs for the unit. It is false before Outlines.Of.
+func (o *UnitOutline) HasLate() bool { return len(o.late) > 0 }
+
+// withLate returns Own with the inputs that Late returned.
+func (o *UnitOutline) withLate() []*outline.Object {
+	if len(o.late) == 0 {
+		return o.Own
+	}
+	out := slices.Clone(o.Own)
+	for i, x := range out {
+		if x.Addr == "inputs" {
+			all := *x
+			all.Parts = slices.Concat(x.Parts, o.late)
+			sortParts(all.Parts)
+			out[i] = &all
+		}
+	}
+	return out
 }
 
 // Release frees everything except the outputs, which other units may read.
@@ -213,7 +281,7 @@ func (o *UnitOutline) free() {
 		}
 		o.x.e.dirs.Forget(o.u.ID)
 	}
-	o.Outlined, o.engine, o.again, o.Show, o.Own, o.given, o.traced = nil, nil, nil, nil, nil, nil, nil
+	o.Outlined, o.engine, o.again, o.Show, o.Own, o.given, o.traced, o.late = nil, nil, nil, nil, nil, nil, nil, nil
 }
 
 // Forget discards the outline of a unit, with its outputs. Both are computed again on demand.
@@ -233,7 +301,7 @@ func (o *UnitOutline) collect() bool {
 		return false
 	}
 	o.Collect()
-	o.Objects = append(o.Objects, o.Own...)
+	o.Objects = append(o.Objects, o.withLate()...)
 	return true
 }
 
@@ -241,7 +309,9 @@ func (o *UnitOutline) collect() bool {
 func (x *Outlines) outputs(t *demand.Task, target string, at source.Range) (cty.Value, bool, diag.List) {
 	u := x.e.Found.ByID(target)
 	if u == nil && !stacks.Is(x.loader, target) {
-		u, _ = x.e.reader.Outside(t, target, at)
+		if u, _ = x.e.reader.Outside(t, target, at); u != nil && x.e.circular(t, x.loader, u) {
+			u = nil
+		}
 	}
 	if u == nil || u.Broken != nil {
 		name := x.e.Found.Name(target)
@@ -270,6 +340,7 @@ func (x *Outlines) unit(ctx context.Context, u *discovery.Unit) *UnitOutline {
 	if now != nil {
 		c.now = now.traced
 	}
+	c.first = c.firstInputs(ctx)
 	c.blocks()
 	out.traced = c.traced
 	shared := now != nil && now.traced.module != nil && now.x.o.UnitFilesOnly
@@ -523,8 +594,9 @@ type unitOutliner struct {
 	out []*outline.Object
 	// alone means that all values of the module's variables come from the unit.
 	alone  bool
-	now    *traced // what is the same in the other revision; may be nil
-	traced *traced // of this unit
+	first  func(name string) bool // reports whether an input is added; nil means all; see Outlines.Late
+	now    *traced                // what is the same in the other revision; may be nil
+	traced *traced                // of this unit
 	// Of the block that is added: what differs in the other revision, and whether it has errors or its value
 	// depends on the text of files.
 	tracking *unit.Tracking
@@ -558,7 +630,7 @@ func (x *traced) same(names ...string) bool {
 
 // block adds the objects of a block, with add. The unit of add must be used for the values.
 func (c *unitOutliner) block(name string, add func(in *unit.Unit)) {
-	if c.now != nil {
+	if c.now != nil && (name != "inputs" || c.first == nil) {
 		if b := c.now.all[name]; b.same {
 			c.out = append(c.out, b.objects...)
 			c.traced.all[name] = b
@@ -656,18 +728,20 @@ func (c *unitOutliner) add(name string, at *source.Range, ds diag.List, parts fu
 	}
 	o := &outline.Object{Kind: outline.Unit, Addr: name, At: c.at(at)}
 	parts(o)
-	slices.SortStableFunc(o.Parts, func(a, b outline.Part) int {
-		switch {
-		case a.Path < b.Path:
-			return -1
-		case a.Path > b.Path:
-			return 1
-		}
-		return 0
-	})
+	sortParts(o.Parts)
 	if len(o.Parts) > 0 || name == "inputs" { // so that the first and the last input are parts that differ
 		c.out = append(c.out, o)
 	}
+}
+
+// sortParts sorts parts by path.
+func sortParts(all []outline.Part) {
+	slices.SortStableFunc(all, func(a, b outline.Part) int { return strings.Compare(a.Path, b.Path) })
+}
+
+// input adds the parts of an input.
+func (c *unitOutliner) input(to []outline.Part, s *unit.Setting) []outline.Part {
+	return c.p.Split(to, hcl.Traversal{hcl.TraverseRoot{Name: "inputs"}, hcl.TraverseAttr{Name: s.Name}}, s.Value, "."+s.Name, c.at(s.At))
 }
 
 // fixed adds a part that is plain data.
@@ -743,8 +817,8 @@ func (c *unitOutliner) blocks() {
 // of inputs is the same, too.
 func (c *unitOutliner) inputs(in *unit.Unit) {
 	same := map[string][]outline.Part{}
-	var wanted func(name string) bool
-	if c.now != nil && c.now.inputs != nil {
+	wanted := c.first
+	if c.first == nil && c.now != nil && c.now.inputs != nil {
 		same = c.now.inputs
 		wanted = func(name string) bool { _, ok := same[name]; return !ok }
 	}
@@ -760,7 +834,7 @@ func (c *unitOutliner) inputs(in *unit.Unit) {
 				continue
 			}
 			from := len(o.Parts)
-			o.Parts = c.p.Split(o.Parts, hcl.Traversal{hcl.TraverseRoot{Name: "inputs"}, hcl.TraverseAttr{Name: s.Name}}, s.Value, "."+s.Name, c.at(s.At))
+			o.Parts = c.input(o.Parts, s)
 			if wanted == nil && s.Same {
 				same[s.Name] = slices.Clone(o.Parts[from:])
 			} else {
@@ -768,10 +842,10 @@ func (c *unitOutliner) inputs(in *unit.Unit) {
 			}
 		}
 	})
-	if c.tracking.Same() && !c.failed {
+	if c.first == nil && c.tracking.Same() && !c.failed {
 		c.traced.inputs = same
 	}
-	c.failed = c.failed || !all
+	c.failed = c.failed || !all || c.first != nil // then the block does not contain all inputs
 }
 
 // remoteState adds the parts of the remote_state block.

@@ -3,6 +3,7 @@ package estate
 import (
 	"context"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -13,7 +14,6 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/explanation"
-	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
@@ -35,7 +35,10 @@ type Subjects struct {
 	show    func(path string) string
 	prefix  string
 	schemas ProviderSchemas
-	done    parallel.Cache[string, *UnitSubjects]
+	ofUnits func() bool // reports whether a unit is wanted: inputs that no module declares may then read any output
+
+	mu      sync.Mutex
+	modules map[string]*moduleCell // by the ID of the unit
 }
 
 // ProviderSchemas returns the function that returns the schemas of providers, given the working
@@ -48,7 +51,10 @@ type ProviderSchemas func(ctx context.Context, dir string, required map[addr.Pro
 // estate's root in the names of units, or "". schemas may be nil: then only the schema of the built-in
 // provider is available.
 func (e *Estate) Subjects(wants func(subject.Kind, string) bool, show func(string) string, prefix string, schemas ProviderSchemas) *Subjects {
-	x := &Subjects{e: e, wants: wants, show: show, prefix: prefix, schemas: schemas}
+	x := &Subjects{e: e, wants: wants, show: show, prefix: prefix, schemas: schemas, modules: map[string]*moduleCell{}}
+	x.ofUnits = sync.OnceValue(func() bool {
+		return slices.ContainsFunc(e.Found.Units, func(u *discovery.Unit) bool { return wants(subject.Unit, path.Join(prefix, u.Name)) })
+	})
 	x.loader = e.loader.WithOutputs(x.outputs)
 	return x
 }
@@ -61,12 +67,35 @@ type UnitSubjects struct {
 	// Explain returns the explanation of the value at an address, or nil if there is none. The first
 	// call evaluates the unit again. It must not be called concurrently.
 	Explain func(address string) *explanation.Explanation
+}
+
+// A moduleCell computes the subjects and the outputs of a unit's module from the inputs that the module
+// declares. The subject of the unit itself has all inputs. It is not a part of the cell: an input that the
+// module does not declare is no dependency of the unit, so it may read outputs of a unit that reads those
+// of this unit.
+type moduleCell struct {
+	demand.Cell[*moduleSubjects]
+	u *discovery.Unit
+}
+
+// Describe implements demand.Subject.
+func (c *moduleCell) Describe() (string, *source.Range) {
+	at := start(c.u)
+	return "the outputs of " + c.u.Called(), &at
+}
+
+// moduleSubjects is the value of a moduleCell.
+type moduleSubjects struct {
+	all     []*subject.Subject // nil after Subjects.Of
+	module  *workcopy.Module   // nil after Subjects.Of
 	outputs cty.Value
 	diags   diag.List
 }
 
-// Release frees everything except the outputs, which other units may read.
-func (u *UnitSubjects) Release() { u.All, u.Meta, u.Explain = nil, nil, nil }
+// start returns the beginning of a unit's file.
+func start(u *discovery.Unit) source.Range {
+	return source.Range{Filename: u.Path, Start: hcl.InitialPos, End: hcl.InitialPos}
+}
 
 // Release frees everything about a unit except the outputs, which other units may read.
 func (x *Subjects) Release(u *discovery.Unit) {
@@ -76,41 +105,105 @@ func (x *Subjects) Release(u *discovery.Unit) {
 	x.e.Release(u)
 }
 
-// Of returns the subjects of a unit. A unit with errors has none.
+// Of returns the subjects of a unit. A unit with errors has none. Of must be called once for each unit.
 func (x *Subjects) Of(ctx context.Context, u *discovery.Unit) (*UnitSubjects, diag.List) {
-	out, err := x.done.Do(ctx, u.ID, func() (*UnitSubjects, bool) { return x.unit(ctx, u), true })
-	if err != nil {
+	if u.Broken != nil {
+		return &UnitSubjects{}, u.Broken
+	}
+	t := x.loader.Task(ctx)
+	m, _ := x.module(u).Get(t, nil)
+	if ctx.Err() != nil {
 		return &UnitSubjects{}, diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The check was interrupted.")
 	}
-	return out, out.diags
+	out := &UnitSubjects{}
+	if !m.diags.HasErrors() {
+		c := &unitCollector{x: x, u: u, in: u.In(x.loader), t: t, m: m.module, out: out}
+		c.unit()
+		out.All = append(out.All, m.all...)
+		out.Explain = x.explain(ctx, u)
+	}
+	m.all, m.module = nil, nil // other units read the outputs
+	return out, m.diags
+}
+
+// module returns the cell of a unit's module.
+func (x *Subjects) module(u *discovery.Unit) *moduleCell {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	c := x.modules[u.ID]
+	if c == nil {
+		c = &moduleCell{u: u}
+		at := start(u)
+		cycle := &moduleSubjects{outputs: cty.DynamicVal, diags: diag.Errorf(diag.CodeUnitDependencyCycle, &at, "Circular dependency", "The inputs of %s need outputs that are needed to compute themselves.", u.Called())}
+		c.Init(c, cycle, func(t *demand.Task) (*moduleSubjects, diag.List) { return x.compute(t, u), nil })
+		x.modules[u.ID] = c
+	}
+	return c
 }
 
 // outputs implements unit.OutputsFunc.
 func (x *Subjects) outputs(t *demand.Task, target string, at source.Range) (cty.Value, bool, diag.List) {
 	u := x.e.Found.ByID(target)
 	if u == nil && !stacks.Is(x.loader, target) {
-		u, _ = x.e.reader.Outside(t, target, at)
+		if u, _ = x.e.reader.Outside(t, target, at); u != nil && x.e.circular(t, x.loader, u) {
+			u = nil
+		}
 	}
 	if u == nil || u.Broken != nil {
 		return cty.DynamicVal, true, nil
 	}
-	o, _ := x.Of(t.Context(), u)
-	return o.outputs, o.outputs != cty.NilVal && o.outputs.IsKnown(), nil
+	m, _ := x.module(u).Get(t, &at)
+	return m.outputs, m.outputs.IsKnown(), nil
 }
 
-// unit computes the subjects of a unit.
-func (x *Subjects) unit(ctx context.Context, u *discovery.Unit) *UnitSubjects {
-	out := &UnitSubjects{outputs: cty.DynamicVal}
-	if u.Broken != nil {
-		out.diags = u.Broken
-		return out
+// circular reports whether a unit outside of the estate depends on itself, directly or through other units.
+// Discovery reports such cycles only between units of the estate. Without state, the outputs of such a unit are unknown: the units would wait for each other.
+func (e *Estate) circular(t *demand.Task, l *unit.Loader, outside *discovery.Unit) bool {
+	seen := map[string]bool{}
+	var reaches func(u *discovery.Unit) bool
+	reaches = func(u *discovery.Unit) bool {
+		var needs []string
+		if e.Found.ByID(u.ID) != nil {
+			for _, n := range u.Needs {
+				needs = append(needs, n.ID)
+			}
+			needs = append(needs, u.External...)
+		} else {
+			edges, _ := u.In(l).Dependencies(t, nil) // the run that applies the unit reports errors
+			for _, d := range edges {
+				needs = append(needs, d.ID)
+			}
+		}
+		for _, id := range needs {
+			if id == outside.ID {
+				return true
+			}
+			if seen[id] {
+				continue
+			}
+			seen[id] = true
+			n := e.Found.ByID(id)
+			if n == nil && !stacks.Is(l, id) {
+				n, _ = e.reader.Outside(t, id, start(u))
+			}
+			if n != nil && n.Broken == nil && reaches(n) {
+				return true
+			}
+		}
+		return false
 	}
-	t, in := x.loader.Task(ctx), u.In(x.loader)
-	m, e, explain, ds := x.e.openAlone(ctx, t, u, in, x.show, x.e.given(ctx, t, u))
+	return reaches(outside)
+}
+
+// compute computes the subjects and the outputs of a unit's module.
+func (x *Subjects) compute(t *demand.Task, u *discovery.Unit) *moduleSubjects {
+	ctx, out := t.Context(), &moduleSubjects{outputs: cty.DynamicVal}
+	m, e, explain, ds := x.e.openAlone(ctx, t, u, u.In(x.loader), x.show, x.e.given(ctx, t, u))
 	if e == nil {
 		out.diags = ds
 		return out
 	}
+	out.module = m
 	defer e.Close()
 	o := engine.SubjectOptions{Explain: explain, Wants: x.wants}
 	if x.schemas != nil && m.Dir != nil {
@@ -123,8 +216,6 @@ func (x *Subjects) unit(ctx context.Context, u *discovery.Unit) *UnitSubjects {
 		out.diags = ds
 		return out
 	}
-	c := &unitCollector{x: x, u: u, in: in, t: t, m: m, out: out}
-	c.unit()
 	files := map[string]string{"": ""} // names as they are shown
 	for _, s := range found.All {
 		name, ok := files[s.At.Filename]
@@ -133,9 +224,9 @@ func (x *Subjects) unit(ctx context.Context, u *discovery.Unit) *UnitSubjects {
 			files[s.At.Filename] = name
 		}
 		s.At.Filename = name
-		out.All = append(out.All, s)
+		out.all = append(out.all, s)
 	}
-	if m.Root != nil && (len(u.NeededBy) > 0 || u.Outside || x.e.Found.ByID(u.ID) == nil) {
+	if m.Root != nil && (len(u.NeededBy) > 0 || u.Outside || x.e.Found.ByID(u.ID) == nil || x.ofUnits()) {
 		values := map[string]cty.Value{}
 		for name, d := range m.Root.Outputs {
 			if d.Ephemeral {
@@ -149,7 +240,6 @@ func (x *Subjects) unit(ctx context.Context, u *discovery.Unit) *UnitSubjects {
 		}
 		out.outputs = cty.ObjectVal(values)
 	}
-	out.Explain = x.explain(ctx, u)
 	return out
 }
 
@@ -205,7 +295,7 @@ type unitCollector struct {
 
 // unit adds the unit and its dependencies.
 func (c *unitCollector) unit() {
-	u, name, at := c.u, c.name(c.u.Name), source.Range{Filename: c.u.Path, Start: hcl.InitialPos, End: hcl.InitialPos}
+	u, name, at := c.u, c.name(c.u.Name), start(c.u)
 	src := cty.NullVal(cty.String)
 	if tf, ds := c.in.Terraform(c.t); tf != nil && tf.Source != nil && !ds.HasErrors() {
 		if v, _ := tf.Source.Value.Unmark(); v.Type() == cty.String {

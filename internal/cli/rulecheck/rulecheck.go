@@ -160,7 +160,6 @@ func (r *Rules) Estate(ctx context.Context, e *estate.Estate, o OfEstate) (rules
 			subjects = rules.Planned(subjects, p, wants)
 		}
 		c.Add(&rules.Unit{Name: found.Name, Meta: found.Meta, Subjects: subjects, Explain: found.Explain})
-		found.Release()
 		if plans == nil { // nothing evaluates the unit again, except to explain a failed rule
 			all.Release(u)
 		}

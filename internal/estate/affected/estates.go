@@ -139,6 +139,14 @@ func (c *estates) same(p *unitPair) bool {
 	return err == nil && same
 }
 
+// sameLate reports whether the inputs are equal that no module declares; see estate.Outlines.Late.
+func (c *estates) sameLate(p *unitPair) bool {
+	of := func(x *estate.Outlines, u *discovery.Unit) *outline.Outline {
+		return &outline.Outline{Objects: []*outline.Object{{Kind: outline.Unit, Addr: "inputs", Parts: x.Late(c.ctx, u)}}}
+	}
+	return len(outline.Compare(of(c.before, p.base), of(c.after, p.head))) == 0
+}
+
 // alike reports whether the modules of two units have the same objects for the same inputs.
 func alike(old, now *estate.UnitOutline) bool {
 	return old.Content != outline.Print{} && old.Content == now.Content
@@ -146,7 +154,7 @@ func alike(old, now *estate.UnitOutline) bool {
 
 // compare compares two units.
 func (c *estates) compare(p *unitPair) (r result) {
-	same := c.same(p)
+	same := c.same(p) && c.sameLate(p)
 	old, ds := c.before.Unit(c.ctx, p.base)
 	now, more := c.after.Unit(c.ctx, p.head)
 	defer old.Release()
@@ -156,9 +164,18 @@ func (c *estates) compare(p *unitPair) (r result) {
 	}
 	now, ds = c.after.Of(c.ctx, p.head)
 	old, more = c.before.Of(c.ctx, p.base)
+	output := c.output
+	if now.HasLate() { // a unit without an edge may be compared later, and the result must not depend on the order
+		output = func(at explanation.UnitOutput) *Cause {
+			if !slices.ContainsFunc(p.head.Needs, func(n *discovery.Unit) bool { return n.ID == at.Unit }) {
+				return nil
+			}
+			return c.output(at)
+		}
+	}
 	in := &comparer{
 		ctx: c.ctx, base: &Side{Outlined: old.Outlined, Show: old.Show}, head: &Side{Outlined: now.Outlined, Show: now.Show},
-		memo: c.memo, output: c.output, dirs: [2]string{p.base.Dir, p.head.Dir},
+		memo: c.memo, output: output, dirs: [2]string{p.base.Dir, p.head.Dir},
 	}
 	moved := p.base.Name != p.head.Name
 	if ds = append(ds, more...); !ds.HasErrors() && (moved || !alike(old, now)) {

@@ -381,3 +381,47 @@ func TestFetchSchemas(t *testing.T) {
 		t.Errorf("questions: %q", questions)
 	}
 }
+
+// A rule about units is checked for units that read each other's outputs: inputs that no module declares are
+// no dependencies.
+func TestRulesOnMutualOutputs(t *testing.T) {
+	c := start(t, unpack(t, `
+-- .git/HEAD --
+ref: refs/heads/main
+-- all.rules.hcl --
+rule "empty" {
+  unit = "*"
+  enforce {
+    condition     = attrs.from == ""
+    error_message = "The input ${attrs.from}."
+  }
+}
+-- m/main.tf --
+variable "name" { default = "n" }
+output "x" { value = "v-${var.name}" }
+-- env.hcl --
+dependency "a" { config_path = "a" }
+dependency "b" { config_path = "b" }
+-- a/terragrunt.hcl --
+import "env" { config_path = "../env.hcl" }
+terraform { source = "../m" }
+inputs = {
+  name = "1"
+  from = import.env.dependency.b.outputs.x
+}
+-- b/terragrunt.hcl --
+import "env" { config_path = "../env.hcl" }
+terraform { source = "../m" }
+inputs = { from = "is ${import.env.dependency.a.outputs.x}" }
+`), nil)
+	got := make(chan []string)
+	go func() { got <- c.diagnostics("b/terragrunt.hcl") }()
+	select {
+	case all := <-got:
+		if text := strings.Join(all, "\n"); !strings.Contains(text, "empty The input is v-1.") {
+			t.Errorf("diagnostics: %s", text)
+		}
+	case <-time.After(60 * time.Second):
+		t.Fatal("the units wait for each other")
+	}
+}

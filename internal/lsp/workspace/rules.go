@@ -172,7 +172,6 @@ func (u *Unit) Rules(ctx context.Context) *Rulings {
 			return nil
 		}
 		c.Add(&rules.Unit{Name: found.Name, Meta: found.Meta, Subjects: found.All, Explain: found.Explain})
-		found.Release()
 	}
 	res := c.Finish()
 	if ctx.Err() != nil {
