@@ -39,6 +39,9 @@ type Subjects struct {
 
 	mu      sync.Mutex
 	modules map[string]*moduleCell // by the ID of the unit
+	// done contains the outputs of the units whose subjects were returned. Their cells are discarded: a cell
+	// keeps everything in memory that was computed for it.
+	done map[string]cty.Value
 }
 
 // ProviderSchemas returns the function that returns the schemas of providers, given the working
@@ -51,7 +54,7 @@ type ProviderSchemas func(ctx context.Context, dir string, required map[addr.Pro
 // estate's root in the names of units, or "". schemas may be nil: then only the schema of the built-in
 // provider is available.
 func (e *Estate) Subjects(wants func(subject.Kind, string) bool, show func(string) string, prefix string, schemas ProviderSchemas) *Subjects {
-	x := &Subjects{e: e, wants: wants, show: show, prefix: prefix, schemas: schemas, modules: map[string]*moduleCell{}}
+	x := &Subjects{e: e, wants: wants, show: show, prefix: prefix, schemas: schemas, modules: map[string]*moduleCell{}, done: map[string]cty.Value{}}
 	x.ofUnits = sync.OnceValue(func() bool {
 		return slices.ContainsFunc(e.Found.Units, func(u *discovery.Unit) bool { return wants(subject.Unit, path.Join(prefix, u.Name)) })
 	})
@@ -123,6 +126,10 @@ func (x *Subjects) Of(ctx context.Context, u *discovery.Unit) (*UnitSubjects, di
 		out.Explain = x.explain(ctx, u)
 	}
 	m.all, m.module = nil, nil // other units read the outputs
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.done[u.ID] = m.outputs
+	delete(x.modules, u.ID)
 	return out, m.diags
 }
 
@@ -152,8 +159,14 @@ func (x *Subjects) outputs(t *demand.Task, target string, at source.Range) (cty.
 	if u == nil || u.Broken != nil {
 		return cty.DynamicVal, true, nil
 	}
-	m, _ := x.module(u).Get(t, &at)
-	return m.outputs, m.outputs.IsKnown(), nil
+	x.mu.Lock()
+	v, ok := x.done[u.ID]
+	x.mu.Unlock()
+	if !ok {
+		m, _ := x.module(u).Get(t, &at)
+		v = m.outputs
+	}
+	return v, v.IsKnown(), nil
 }
 
 // circular reports whether a unit outside of the estate depends on itself, directly or through other units.
