@@ -12,7 +12,7 @@ import (
 
 // withMocks replaces missing outputs by mock outputs.
 func (n *depNode) withMocks(c *evaluator, v cty.Value, has bool) cty.Value {
-	if has && n.raw.child(c, "mock_outputs_merge_strategy_with_state") == nil && n.raw.child(c, "mock_outputs_merge_with_state") == nil {
+	if has && n.plainMocks(c) {
 		return v
 	}
 	mocks := n.Arg(c, "mock_outputs")
@@ -45,6 +45,19 @@ func (n *depNode) withMocks(c *evaluator, v cty.Value, has bool) cty.Value {
 	target, _ := n.target(c)
 	return c.errorf(at, diag.CodeUnitNoOutputs, "Dependency without outputs", "The dependency %q (%s) has no outputs in its state, most likely since it was not applied yet or is destroyed, and this run plans none for it. "+
 		"Apply it first; or take it into the run, where its planned outputs stand in for those that do not exist yet: \"run --all plan\" in a directory above both, with --filter 'NAME...' for a unit and all that it needs; or %s.", n.label, target, mock)
+}
+
+// plainMocks reports whether the mock outputs are constant, so that they have no errors, and are not merged with
+// real outputs.
+func (n *depNode) plainMocks(c *evaluator) bool {
+	constant := func(name string, valid func(cty.Value) bool) bool {
+		in := n.raw.child(c, name)
+		x, ok := in.(*exprNode)
+		return in == nil || ok && x.x.Kind == syntax.Constant && valid(x.x.ConstantValue)
+	}
+	none := func(cty.Value) bool { return false }
+	return constant("mock_outputs", hasKeys) && constant("mock_outputs_allowed_terraform_commands", isTexts) &&
+		constant("mock_outputs_merge_strategy_with_state", none) && constant("mock_outputs_merge_with_state", none)
 }
 
 // mocksWithoutOutputs returns the mock outputs of a dependency that is disabled or skips its
