@@ -280,7 +280,9 @@ func (s *Server) failedValidations(ctx context.Context, path string, text *docum
 			if n.At == nil || n.At.Filename != path || n.At.Start.Byte >= n.At.End.Byte {
 				continue
 			}
-			d := s.message(&diag.Message{Code: m.Code, Summary: "Seen from " + s.viewName(view{at: v.at}), Detail: m.Summary + ": " + m.Detail, At: n.At}, text)
+			seen := *m
+			seen.Summary, seen.Detail, seen.At, seen.Notes = "Seen from "+s.viewName(view{at: v.at}), m.Summary+": "+m.Detail, n.At, nil
+			d := s.message(&seen, text)
 			d.Severity = protocol.DiagnosticSeverityInformation
 			if filepath.IsAbs(m.At.Filename) {
 				d.RelatedInformation = []protocol.DiagnosticRelatedInformation{{Location: s.locationOf(*m.At), Message: "the value is given here"}}
