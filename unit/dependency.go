@@ -193,8 +193,8 @@ func (n *depNode) Arg(c *evaluator, name string) cty.Value {
 
 // target returns the target of the dependency. ok is false after an error.
 func (n *depNode) target(c *evaluator) (t DependencyID, ok bool) {
-	if x, ok := n.raw.child(c, "config_path").(*exprNode); ok && x.x.Kind == syntax.Constant && syntax.IsString(x.x.ConstantValue) && x.x.ConstantValue.AsString() != "" {
-		return c.target(n.folder(), x.x.ConstantValue.AsString()), true // it needs no conversion
+	if v := constantOf(n.raw.child(c, "config_path")); syntax.IsString(v) && v.AsString() != "" {
+		return c.target(n.folder(), v.AsString()), true // it needs no conversion
 	}
 	v := n.Arg(c, "config_path")
 	if c.stuck() {

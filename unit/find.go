@@ -91,6 +91,9 @@ func HasModules(text []byte) bool {
 	if top && !bytes.Contains(before, []byte("<<")) && !bytes.Contains(before, []byte("/*")) && !bytes.Contains(text, []byte(sentinelSuffix)) {
 		return true // neither nested, nor part of a text or a comment; parsing takes longer
 	}
+	if _, deep := source.TooDeep("", text); deep {
+		return true
+	}
 	f, diags := hclsyntax.ParseConfig(text, "", hcl.InitialPos)
 	if diags.HasErrors() {
 		return true

@@ -50,14 +50,11 @@ func (n *depNode) withMocks(c *evaluator, v cty.Value, has bool) cty.Value {
 // plainMocks reports whether the mock outputs are constant, so that they have no errors, and are not merged with
 // real outputs.
 func (n *depNode) plainMocks(c *evaluator) bool {
-	constant := func(name string, valid func(cty.Value) bool) bool {
-		in := n.raw.child(c, name)
-		x, ok := in.(*exprNode)
-		return in == nil || ok && x.x.Kind == syntax.Constant && valid(x.x.ConstantValue)
+	if n.raw.child(c, "mock_outputs_merge_strategy_with_state") != nil || n.raw.child(c, "mock_outputs_merge_with_state") != nil {
+		return false
 	}
-	none := func(cty.Value) bool { return false }
-	return constant("mock_outputs", hasKeys) && constant("mock_outputs_allowed_terraform_commands", isTexts) &&
-		constant("mock_outputs_merge_strategy_with_state", none) && constant("mock_outputs_merge_with_state", none)
+	mocks, allowed := n.raw.child(c, "mock_outputs"), n.raw.child(c, "mock_outputs_allowed_terraform_commands")
+	return (mocks == nil || hasKeys(constantOf(mocks))) && (allowed == nil || isTexts(constantOf(allowed)))
 }
 
 // mocksWithoutOutputs returns the mock outputs of a dependency that is disabled or skips its
@@ -88,9 +85,7 @@ func (n *depNode) mocksWithoutOutputs(c *evaluator, enabled bool) node {
 func (n *depNode) mocksAllowed(c *evaluator) bool {
 	const name = "mock_outputs_allowed_terraform_commands"
 	var v cty.Value
-	if x, ok := n.raw.child(c, name).(*exprNode); ok && x.x.Kind == syntax.Constant && isTexts(x.x.ConstantValue) {
-		v = x.x.ConstantValue // it needs no conversion
-	} else {
+	if v = constantOf(n.raw.child(c, name)); !isTexts(v) { // texts need no conversion
 		v = n.Arg(c, name)
 	}
 	if v == cty.NilVal || !syntax.Known(v) || v.LengthInt() == 0 {

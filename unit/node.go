@@ -83,7 +83,7 @@ func valueKeys(v cty.Value) ([]string, bool) {
 	return names, true
 }
 
-// hasKeys reports whether a value without marks is a known object or map.
+// hasKeys reports whether a value without marks is a known object or map. NilVal is none.
 func hasKeys(v cty.Value) bool {
 	return syntax.Known(v) && (v.Type().IsObjectType() || v.Type().IsMapType())
 }

@@ -15,6 +15,16 @@ type exprNode struct {
 	at *source.Range // the definition; nil: the range of the expression
 }
 
+// constantOf returns the value of a constant expression, or NilVal for other nodes. Values and autoinclude files
+// have none, since their constants may be handed in.
+func constantOf(n node) cty.Value {
+	x, ok := n.(*exprNode)
+	if !ok || x.x.Kind != syntax.Constant || x.e.role == valuesRole || x.e.role == autoRole {
+		return cty.NilVal
+	}
+	return x.x.ConstantValue
+}
+
 func (n *exprNode) where() (*evaluation, *source.Range) {
 	if n.at != nil {
 		return n.e, n.at

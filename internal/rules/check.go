@@ -278,7 +278,7 @@ type batch struct {
 	passed   int
 	key      []byte     // reused
 	value    []byte     // reused
-	ofUnit   []decision // by the number of an expression of which only the unit decides
+	ofUnit   []decision // of the expressions that only refer to the unit, by their numbers
 	// Of the subject that was checked last: the numbers of the values of the references. 0 means that it
 	// was not computed, and -1 that there is none.
 	subject *subject.Subject

@@ -182,7 +182,7 @@ func kindsOf(name string) []subject.Kind {
 	return []subject.Kind{listFunctions[name]}
 }
 
-// add adds what a reference reads. path is what follows its root.
+// add records the fields that a reference needs. root is its first name, and path the rest.
 func (n *needs) add(root string, path hcl.Traversal) {
 	switch root {
 	case "attrs":

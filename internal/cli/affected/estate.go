@@ -22,7 +22,7 @@ func overUnits(c *command.Call, o *options, r *revision.Revision) bool {
 }
 
 // The comparison of two units makes much more garbage than it keeps. So the heap may grow by garbage times
-// what the units keep before it is collected, up to mostHeap bytes. leftHeap is the minimum.
+// what the units keep before it is collected, up to mostHeap bytes.
 const (
 	garbage  = 3
 	mostHeap = 416 << 20

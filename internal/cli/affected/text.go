@@ -14,15 +14,18 @@ const maxUnits = 20
 
 // printText writes a report for people: the changed lines, and below each line what it changes.
 func printText(out *report.Reporter, r *affected.Report, noun string) {
-	if len(r.NotCompared) > 0 {
-		defer func() { out.Say(notCompared(r) + "\n") }()
+	switch {
+	case len(r.Units) > 0:
+		printUnits(out, r, noun)
+	case len(r.NotCompared) == 0:
+		out.Say(fmt.Sprintf("No value differs between %s and %s.\n", r.Base, r.Head))
 	}
-	if len(r.Units) == 0 {
-		if len(r.NotCompared) == 0 {
-			out.Say(fmt.Sprintf("No value differs between %s and %s.\n", r.Base, r.Head))
-		}
-		return
+	if text := notCompared(r); text != "" {
+		out.Say(text + "\n")
 	}
+}
+
+func printUnits(out *report.Reporter, r *affected.Report, noun string) {
 	var b strings.Builder
 	lines := linesOf(r)
 	for i, c := range r.Causes {

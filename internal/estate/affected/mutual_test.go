@@ -83,7 +83,8 @@ func TestMutualOutputs(t *testing.T) {
 	}
 }
 
-// A cycle through a unit outside of the estate, of which discovery sees a part only, ends the comparison.
+// TestMutualOutside compares units in a cycle with a unit outside of the estate. Discovery sees only a part of
+// such a cycle.
 func TestMutualOutside(t *testing.T) {
 	t.Parallel()
 	within(t, func() {

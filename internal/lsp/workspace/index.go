@@ -50,32 +50,30 @@ type Index struct {
 	files *Files
 	now   func() time.Time
 
-	walk    chan struct{} // has a value while the workspace is walked over
-	counted int           // the number of files in the last call of Counted; used only during a walk
-	reread  chan struct{} // has a value while changed files are read again
-	urgent  atomic.Int32  // requests that must not wait for the processor
-	mu      sync.Mutex
-	walked  time.Time // of the last walk; zero means that a request waits for one
-	reset   int       // the number of calls of Invalidate
-	again   bool      // a walk in the background has started
-	age     time.Duration
-	done    bool           // a walk has ended
-	changed map[string]int // the number of reported changes of paths that are not read again yet
-	roots   []string
-	entries map[string]*entry
-	dirs    map[string]map[string]*entry // files by directory
-	users   map[string]*users            // the files that use a directory or file, by its path
-	version int                          // see Version
-	texts   texts
-	sources map[string]int    // the number of files with a source of a module, as ModuleSource returns it
-	links   map[string]string // the files, and directories outside of the workspace, to which symbolic links lead
-	edges   int               // the number of changes of edges
-	cycles  map[string]cycle  // the cycles of units, by path
-	listed  map[string]bool   // directories that were read before the first walk ended
-	// relative contains the files with paths relative to the units that include them. inclusion is what these units
-	// use, or nil if it was not computed yet.
-	relative  map[string]bool
-	inclusion *inclusion
+	walk      chan struct{} // has a value while the workspace is walked over
+	counted   int           // the number of files in the last call of Counted; used only during a walk
+	reread    chan struct{} // has a value while changed files are read again
+	urgent    atomic.Int32  // requests that must not wait for the processor
+	mu        sync.Mutex
+	walked    time.Time // of the last walk; zero means that a request waits for one
+	reset     int       // the number of calls of Invalidate
+	again     bool      // a walk in the background has started
+	age       time.Duration
+	done      bool           // a walk has ended
+	changed   map[string]int // the number of reported changes of paths that are not read again yet
+	roots     []string
+	entries   map[string]*entry
+	dirs      map[string]map[string]*entry // files by directory
+	users     map[string]*users            // the files that use a directory or file, by its path
+	version   int                          // see Version
+	texts     texts
+	sources   map[string]int             // the number of files with a source of a module, as ModuleSource returns it
+	links     map[string]string          // the files, and directories outside of the workspace, to which symbolic links lead
+	edges     int                        // the number of changes of edges
+	cycles    map[string]cycle           // the cycles of units, by path
+	listed    map[string]bool            // directories that were read before the first walk ended
+	relative  map[string]bool            // files whose paths are relative to the units that include them
+	inclusion *inclusion                 // the files that these units use; nil if they are not known yet
 	search    map[string]map[string]bool // paths of the files that search a file in parent directories, by its name
 	// overrides contains the number of override files, by directory.
 	overrides map[string]int

@@ -31,8 +31,8 @@ type Installed struct {
 	providers map[addr.Provider]map[string]bool
 }
 
-// installedDirs is a cache of what is installed in the directories of the workspace. A client requests completion
-// after each key, and reading the directories takes longer than that.
+// installedDirs caches the providers and modules that are installed in the directories of the workspace. A client
+// requests completion after each key, and reading the directories takes longer than the time between two keys.
 type installedDirs struct {
 	mu      sync.Mutex
 	all     *Installed    // nil before the first reading; never modified
