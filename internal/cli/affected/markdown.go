@@ -1,7 +1,6 @@
 package affected
 
 import (
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -14,7 +13,7 @@ import (
 // document returns the Markdown of a report: one entry for each changed line. noun is the word for what
 // is compared.
 func document(c *command.Call, r *affected.Report, noun string) *markdown.Document {
-	dir := filepath.Base(c.Dir)
+	dir := c.DirectoryName()
 	d := &markdown.Document{
 		Mark: "terrace: affected in " + dir, Title: "No value differs in", Subjects: []string{dir},
 		More: "The output of the command contains everything.",

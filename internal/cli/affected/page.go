@@ -3,7 +3,6 @@ package affected
 import (
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +18,7 @@ import (
 // page returns the HTML page of a report: one entry for each changed line, with its units. noun is the
 // word for what is compared.
 func page(c *command.Call, r *affected.Report, noun string) *planhtml.Page {
-	dir := filepath.Base(c.Dir)
+	dir := c.DirectoryName()
 	p := &planhtml.Page{
 		Dir: dir, Estate: true, Compares: true, Noun: noun, Title: fmt.Sprintf("Values that differ in %s", dir), Command: "affected",
 		From: r.Base + " and " + r.Head, Made: c.Now().UTC().Format(time.RFC3339), Program: view.Product + " " + release.Version,

@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -221,7 +220,7 @@ func (v *result) summary() string {
 
 // document returns the Markdown of the findings.
 func (v *result) document() *markdown.Document {
-	dir := filepath.Base(v.c.Dir)
+	dir := v.c.DirectoryName()
 	d := &markdown.Document{
 		Mark: "terrace: check of " + dir, Title: "Check passed in", Subjects: []string{dir}, Lines: []string{v.summary()},
 		More: "The output of `check -json` contains everything.",

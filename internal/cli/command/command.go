@@ -152,6 +152,29 @@ func (c *Call) Given(flag string) bool { return c.given[flag] }
 // relative to the unit's directory in a unit, and to the working directory otherwise.
 func (c *Call) ReportPath(name string) string { return sys.Join(cmp.Or(c.UnitDir, c.Dir), name) }
 
+// DirectoryName returns the name of the working directory in the headlines of reports: its path below
+// the root of the repository. At the root and outside of repositories, it is the last element of the
+// path. Directories of a repository have different names, so that their comments on a pull request
+// are not mistaken for each other.
+func (c *Call) DirectoryName() string {
+	dir := c.ReportPath(".")
+	if git := sys.Nearest(dir, ".git"); git != "" {
+		if rel, err := filepath.Rel(filepath.Dir(git), dir); err == nil && rel != "." {
+			return filepath.ToSlash(rel)
+		}
+	}
+	return filepath.Base(dir)
+}
+
+// WorkspaceName returns the name of the working directory in the headlines of plans: DirectoryName,
+// followed by the workspace in parentheses unless that is "default" or "".
+func (c *Call) WorkspaceName(workspace string) string {
+	if workspace == "" || workspace == store.Default {
+		return c.DirectoryName()
+	}
+	return c.DirectoryName() + " (" + workspace + ")"
+}
+
 // CalledAs returns the tool that the program emulates: "tofu", "terraform" or "terragrunt", or
 // "" for none. The variable TERRACE_AS has precedence over the name that the program was
 // started by.

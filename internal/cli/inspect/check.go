@@ -3,7 +3,6 @@ package inspect
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
@@ -78,8 +77,9 @@ func runEstateCheck(ctx context.Context, c *command.Call, f *unitflags.Flags, m 
 
 // checked returns the Markdown of the messages of a check.
 func checked(c *command.Call, e *estate.Estate, ds diag.List) *markdown.Document {
+	dir := c.DirectoryName()
 	d := &markdown.Document{
-		Mark: "terrace: estate check of " + filepath.Base(c.Dir), Subjects: []string{filepath.Base(c.Dir)}, Title: "Check passed in",
+		Mark: "terrace: estate check of " + dir, Subjects: []string{dir}, Title: "Check passed in",
 		Messages: flags.MarkdownMessages(c, e.Sources(), c.Report.Filter(ds)), More: "The output of the command contains everything.",
 	}
 	if n := len(ds.Errors()); n > 0 {

@@ -89,9 +89,11 @@ func stateFiles() map[string]string {
 }
 
 func runPlan(ctx context.Context, c *command.Call, o *Flags) int {
+	comment := planpage.Comment{Call: c, To: o.Markdown, Mode: o.Plan.Mode}
+	fail := func(ds diag.List) int { return c.Fail(append(ds, comment.Write(ds)...)) }
 	if o.Plan.GenerateTo != "" {
 		if _, err := os.Stat(c.Path(o.Plan.GenerateTo)); err == nil {
-			return c.Fail(diag.Errorf(diag.CodeCLIGenerateExists, nil, "Target generated file already exists", "%s can only write generated config into a new file. Either choose a different target location or move all existing configuration out of the target file, delete it and try again.", view.Product))
+			return fail(diag.Errorf(diag.CodeCLIGenerateExists, nil, "Target generated file already exists", "%s can only write generated config into a new file. Either choose a different target location or move all existing configuration out of the target file, delete it and try again.", view.Product))
 		}
 	}
 	if code, done := atService(ctx, c, o, remoterun.Request{Command: "plan", Detailed: o.Detailed, Out: o.Out, Generate: o.Plan.GenerateTo}); done {
@@ -105,17 +107,16 @@ func runPlan(ctx context.Context, c *command.Call, o *Flags) int {
 			o.Plan.Was, ds = affected.Since(ctx, c, o.Since, o.Vars)
 		}
 		if ds.HasErrors() {
-			return c.Fail(ds)
+			return fail(ds)
 		}
 	}
-	comment := planpage.Comment{Call: c, To: o.Markdown, Mode: o.Plan.Mode}
 	if ds := LoadAccepted(c, o); ds.HasErrors() {
-		return c.Fail(append(ds, comment.Write(ds)...))
+		return fail(ds)
 	}
 	o.Plan.Accept = o.Plan.Accept.In(o.Plan.Accept.Dir)
 	r, ds := start(ctx, c, o, "plan", "OperationTypePlan")
 	if r == nil {
-		return c.Fail(append(ds, comment.Write(ds)...))
+		return fail(ds)
 	}
 	defer r.Close()
 	failed := false
@@ -151,7 +152,7 @@ func runPlan(ctx context.Context, c *command.Call, o *Flags) int {
 	})
 	switch {
 	case ds.HasErrors():
-		return c.Fail(append(ds, comment.Write(ds)...))
+		return fail(ds)
 	case failed:
 		return 1
 	case o.Detailed && done.Plan.HasChanges() && !done.Plan.OnlyMoves():

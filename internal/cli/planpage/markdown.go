@@ -3,7 +3,6 @@ package planpage
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -215,7 +214,9 @@ func details(units []planhtml.Box, mode plan.Mode, causes bool) []markdown.Detai
 				text = view.WithCauses(view.Style{}, text, c.Causes)
 			}
 			b.WriteString(strings.Trim(text, "\n"))
-			b.WriteString("\n\n")
+			if b.WriteString("\n"); c.Kind != planhtml.Output {
+				b.WriteString("\n")
+			}
 		}
 		for _, w := range u.Waits {
 			fmt.Fprintf(&b, "# %s is deferred: %s", cmp.Or(w.What, "the unit"), w.Why)
@@ -263,6 +264,8 @@ type Comment struct {
 	Call *command.Call
 	To   request.Markdown
 	Mode plan.Mode
+	// Workspace is the workspace of a saved plan. "" means the selected workspace.
+	Workspace string
 
 	box  planhtml.Box
 	hide *secrets
@@ -289,7 +292,11 @@ func (m *Comment) Write(ds diag.List) diag.List {
 	}
 	m.done = true
 	u := m.box
-	u.Name, u.State = filepath.Base(m.Call.ReportPath(".")), planhtml.Planned
+	workspace := m.Workspace
+	if workspace == "" {
+		workspace, _ = m.Call.Workspace() // the caller reports the error
+	}
+	u.Name, u.State = m.Call.WorkspaceName(workspace), planhtml.Planned
 	if ds.HasErrors() {
 		u.State = planhtml.Failed
 	}

@@ -288,7 +288,7 @@ func (r *estateRun) dispatch(ctx context.Context) int {
 	switch r.name {
 	case "plan":
 		if ds := r.since(ctx); ds.HasErrors() {
-			return r.Fail(ds)
+			return r.failEstate(r.estate, ds)
 		}
 		results := r.run(ctx, estate.Plan, nil)
 		if r.detached {

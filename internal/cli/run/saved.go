@@ -2,7 +2,6 @@ package run
 
 import (
 	"bytes"
-	"path/filepath"
 
 	"github.com/terrace-iac/terrace/internal/base/release"
 	"github.com/terrace-iac/terrace/internal/workdir"
@@ -17,9 +16,10 @@ import (
 
 // about returns the plan options to store in a saved plan.
 func (r *estateRun) about() estate.SavedRun {
+	workspace, _ := r.Workspace() // planning reports the error
 	return estate.SavedRun{
 		Destroy: r.op.Plan.Mode == plan.Destroy, RefreshOnly: r.op.Plan.Mode == plan.RefreshOnly, NoRefresh: r.op.Plan.SkipRefresh, Minimal: r.op.Plan.MinimalRefresh,
-		Targets: addresses(r.selected.targets), Excludes: addresses(r.selected.excludes), Replace: r.op.Scope.Replace, Defer: r.op.Plan.Defer, Causes: r.op.Plan.Causes, Time: r.began, Dir: filepath.Base(r.Dir),
+		Targets: addresses(r.selected.targets), Excludes: addresses(r.selected.excludes), Replace: r.op.Scope.Replace, Defer: r.op.Plan.Defer, Causes: r.op.Plan.Causes, Time: r.began, Dir: r.WorkspaceName(workspace),
 	}
 }
 

@@ -177,7 +177,7 @@ func showPlan(ctx context.Context, c *command.Call, o *showOptions, name string)
 		return c.Fail(append(ds, more...))
 	}
 	if o.markdown.File != "" {
-		comment := planpage.Comment{Call: c, To: o.markdown, Mode: f.Plan.Mode}
+		comment := planpage.Comment{Call: c, To: o.markdown, Mode: f.Plan.Mode, Workspace: f.Backend.Workspace}
 		comment.Plan(f.Plan, p.Engine.Root().Variables, sc)
 		ds = append(ds, comment.Write(append(ds, sc.Ds...))...)
 	}

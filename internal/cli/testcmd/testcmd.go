@@ -124,7 +124,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 		}
 	}
 	if o.markdown.File != "" {
-		if ds := flags.WriteMarkdown(c, o.markdown, document(filepath.Base(c.ReportPath(".")), results, c.Report.Set, code)); ds.HasErrors() {
+		if ds := flags.WriteMarkdown(c, o.markdown, document(c.DirectoryName(), results, c.Report.Set, code)); ds.HasErrors() {
 			return c.Fail(ds)
 		}
 	}
