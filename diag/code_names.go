@@ -87,6 +87,7 @@ const (
 	CodeCLINoTests                       = "cli/no-tests"
 	CodeCLINoUnit                        = "cli/no-unit"
 	CodeCLINoUnits                       = "cli/no-units"
+	CodeCLIUnitsRemoved                  = "cli/units-removed"
 	CodeCLINotAUnit                      = "cli/not-a-unit"
 	CodeCLINotApproved                   = "cli/not-approved"
 	CodeCLINothingShow                   = "cli/nothing-show"

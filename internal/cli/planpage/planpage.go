@@ -49,6 +49,8 @@ type Pager struct {
 	File string           // path of --html; "" for no page
 	To   request.Markdown // the file of -markdown
 	Kept *savedplan.Files // saves the content of the page with each unit's plan
+	// Found contains the messages of the search for units.
+	Found diag.List
 	Rules
 }
 
@@ -90,7 +92,8 @@ func (p *Pager) Draw(e *estate.Estate, about estate.SavedRun, results []*estate.
 	}
 	var ds diag.List
 	if p.To.File != "" {
-		page.Messages = messages(p.Call, p.Rules.Set, p.Call.Report.Filter(p.All))
+		page.Messages = messages(p.Call, e.Sources(), p.Call.Report.Filter(p.Found))
+		page.Messages = append(page.Messages, messages(p.Call, p.Rules.Set, p.Call.Report.Filter(p.All))...)
 		ds = flags.WriteMarkdown(p.Call, p.To, Markdown(page, about.Mode()))
 	}
 	if p.File != "" {

@@ -228,10 +228,11 @@ func (r *estateRun) take(ctx context.Context, e *estate.Estate, said, ds diag.Li
 	}
 	if r.saved != nil {
 		if gone := e.Restrict(r.saved); len(gone) > 0 {
-			return true, r.failEstate(e, diag.Errorf(diag.CodePlanSaved, nil, "Saved plan is stale", "The saved plan is about units that there are no longer: %s. Nothing was applied. Plan again.", strings.Join(gone, ", ")))
+			return true, r.failEstate(e, diag.Errorf(diag.CodePlanSaved, nil, "Saved plan is stale", "The saved plan is about units that there are no longer: %s. Nothing was applied. Plan again. If the plan destroys removed units that a --filter selected, apply it with the same --filter and with --filter-allow-destroy.", strings.Join(gone, ", ")))
 		}
 	}
-	r.tellEstate(slices.Concat(said.Warnings(), e.Found.Warnings))
+	r.page.Found = slices.Concat(said.Warnings(), e.Found.Warnings)
+	r.tellEstate(r.page.Found)
 	r.tellEstate(units.Deprecated(r.Call, e, r.f, r.name == "output"))
 	switch {
 	case len(e.Found.Units) > 0:
@@ -256,7 +257,9 @@ func (r *estateRun) nothing(ctx context.Context) int {
 	if r.f.Many() && !r.f.All || len(r.f.Filters) > 0 {
 		none = "Of the units in %s, none is one that the filters ask for."
 	}
-	r.Report.Tell(diag.Warnf(diag.CodeCLINoUnits, nil, "No units found", none, r.Dir))
+	ds := diag.Warnf(diag.CodeCLINoUnits, nil, "No units found", none, r.Dir)
+	r.page.Found = append(r.page.Found, ds...)
+	r.Report.Tell(ds)
 	if ds := r.keep(ctx, []*estate.Result{}, true); ds.HasErrors() {
 		return r.Fail(ds)
 	}

@@ -205,11 +205,12 @@ func differing(c *command.Call, o *estate.Options) func(ctx context.Context, bas
 		for _, name := range all {
 			names[name] = true
 		}
-		return names, nil
+		return names, ds
 	}
 }
 
-// differingFrom returns the names of the units whose values differ from a revision.
+// differingFrom returns the names of the units whose values differ from a revision, and a warning about
+// the units that were removed since then.
 func differingFrom(ctx context.Context, c *command.Call, o *estate.Options, base string) ([]string, diag.List) {
 	pair, ds := Revisions(ctx, c, o.Worktrees, o.Discovery.Root, []string{base}, false)
 	if ds.HasErrors() {
@@ -224,11 +225,17 @@ func differingFrom(ctx context.Context, c *command.Call, o *estate.Options, base
 		c.Report.Set.Include(set)
 		return nil, ds
 	}
-	var names []string
+	var names, removed []string
 	for _, u := range all {
 		names = append(names, u.Name)
+		if u.Action == affected.Removed {
+			removed = append(removed, u.Name)
+		}
 	}
-	return names, nil
+	if len(removed) == 0 {
+		return names, nil
+	}
+	return names, diag.Warnf(diag.CodeCLIUnitsRemoved, nil, "Units removed", "The configuration no longer contains these units of the revision %[1]s, so that the run omits them: %[2]s. Their states and objects remain. To destroy the objects, check out the revision and destroy these units, or plan with --filter '[%[1]s...HEAD]', which selects removed units too.", base, view.ShortList(removed))
 }
 
 // ValuesDiffer returns an error that names the values in a comparison of the units before and after

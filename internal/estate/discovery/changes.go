@@ -24,11 +24,12 @@ import (
 // directory, not those in a worktree.
 
 // readGit compares the commits of the git terms of queries.
-func (f *finder) readGit(ctx context.Context, queries []filter.Query) diag.List {
+func (f *finder) readGit(ctx context.Context, queries []filter.Query) (ds diag.List) {
 	for _, q := range queries {
 		for _, t := range q.Terms {
 			if t.Kind == filter.ByAttribute && t.Name == "affected" && f.affected[t.Value] == nil {
-				if ds := f.compare(ctx, q, t.Value); ds.HasErrors() {
+				more := f.compare(ctx, q, t.Value)
+				if ds = append(ds, more...); more.HasErrors() {
 					return ds
 				}
 			}
@@ -50,12 +51,13 @@ func (f *finder) readGit(ctx context.Context, queries []filter.Query) diag.List 
 				f.changes = map[string]*git.Changes{}
 			}
 			f.changes[t.Value] = c
-			if ds := f.restoreDeleted(ctx, c); ds.HasErrors() {
+			more := f.restoreDeleted(ctx, c)
+			if ds = append(ds, more...); more.HasErrors() {
 				return ds
 			}
 		}
 	}
-	return nil
+	return ds
 }
 
 // compare finds the units whose values differ from a revision.
