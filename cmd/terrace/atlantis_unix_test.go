@@ -142,12 +142,18 @@ func TestAtlantisServer(t *testing.T) {
 version: 3
 projects:
   - dir: network
+  - dir: network
+    workspace: staging
   - dir: live
     workflow: terrace-estate
     autoplan:
       when_modified: ["**/*.hcl", "../modules/**/*.tf"]
+-- network/env/staging.tfvars --
+size = "from the file of staging"
 -- network/main.tf --
 variable "password" { sensitive = true }
+variable "size" { default = "small" }
+output "size" { value = var.size }
 resource "terraform_data" "x" { input = "one" }
 resource "terraform_data" "secret" { input = var.password }
 -- modules/m/main.tf --
@@ -200,7 +206,7 @@ inputs = { v = "one" }
 	}
 	defer log.Close()
 	server := exec.CommandContext(t.Context(), program, "server", "--gh-user=a", "--gh-token="+ciToken, "--gh-webhook-secret=s", "--gh-hostname="+host, "--repo-allowlist="+name+"/o/*",
-		"--repo-config="+config, "--data-dir="+filepath.Join(j.temp, "data"), fmt.Sprintf("--port=%d", at.Port), "--atlantis-url=http://"+at.String(), "--default-tf-distribution=opentofu")
+		"--repo-config="+config, "--data-dir="+filepath.Join(j.temp, "data"), fmt.Sprintf("--port=%d", at.Port), "--atlantis-url=http://"+at.String(), "--default-tf-distribution=opentofu", "--allow-commands=all")
 	server.Env = append(j.env[:len(j.env):len(j.env)], "SSL_CERT_FILE="+certificate, "GIT_SSL_CAINFO="+certificate)
 	server.Stdout, server.Stderr = log, log
 	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -249,9 +255,44 @@ inputs = { v = "one" }
 			}
 		}
 	}
-	post("pull_request", object{"action": "opened", "number": 7, "pull_request": h.pull(), "repository": h.repository(), "sender": object{"login": "dev"}})
-	expect(h.comment(log), "Ran Plan for 2 projects", "Plan: 2 to add, 0 to change, 0 to destroy.", "# Unit a", "Plan: 1 to add, 0 to change, 0 to destroy.", "# a/terragrunt.hcl:2", "2 projects, 2 with changes, 0 with no changes, 0 failed")
-	issue := object{"number": 7, "user": object{"login": "dev"}, "pull_request": object{"url": h.URL + "/api/v3/repos/o/r/pulls/7"}}
-	post("issue_comment", object{"action": "created", "issue": issue, "comment": object{"id": 9, "body": "atlantis apply", "user": object{"login": "boss"}}, "repository": h.repository(), "sender": object{"login": "boss"}})
-	expect(h.comment(log), "Ran Apply for 2 projects", "Apply complete! Resources: 2 added, 0 changed, 0 destroyed.", "Apply complete! Resources: 1 added, 0 changed, 0 destroyed.", "2 projects, 2 successful, 0 failed")
+	push := func(action string) {
+		t.Helper()
+		j.git("push", "-q", "-f", filepath.Join(h.bare, "o/r.git"), "change")
+		post("pull_request", object{"action": action, "number": 7, "pull_request": h.pull(), "repository": h.repository(), "sender": object{"login": "dev"}})
+	}
+	say := func(text string) string {
+		t.Helper()
+		issue := object{"number": 7, "user": object{"login": "dev"}, "pull_request": object{"url": h.URL + "/api/v3/repos/o/r/pulls/7"}}
+		said := object{"action": "created", "issue": issue, "comment": object{"id": 9, "body": text, "user": object{"login": "boss"}}, "repository": h.repository(), "sender": object{"login": "boss"}}
+		post("issue_comment", said)
+		for {
+			if text := h.comment(log); !strings.Contains(text, "is currently locked by") {
+				return text
+			}
+			time.Sleep(100 * time.Millisecond) // the server writes a comment before it ends the command
+			post("issue_comment", said)
+		}
+	}
+	push("opened")
+	expect(h.comment(log), "Ran Plan for 3 projects", "Plan: 2 to add, 0 to change, 0 to destroy.", "# Unit a", "Plan: 1 to add, 0 to change, 0 to destroy.", "# a/terragrunt.hcl:2", `"from the file of staging"`, "3 projects, 3 with changes, 0 with no changes, 0 failed")
+	expect(say("atlantis apply"), "Ran Apply for 3 projects", "Apply complete! Resources: 2 added, 0 changed, 0 destroyed.", "Apply complete! Resources: 1 added, 0 changed, 0 destroyed.", "3 projects, 3 successful, 0 failed")
+
+	// A plan is applied once.
+	expect(say("atlantis apply"), "Ran Apply for 0 projects")
+	expect(say("atlantis plan"), "3 projects, 0 with changes, 3 with no changes, 0 failed")
+
+	// The arguments of a comment are those of the command.
+	expect(say("atlantis plan -d network -- -target=terraform_data.x"), "Resource targeting is in effect")
+	expect(say("atlantis plan -d live -- -refresh=false -replace=terraform_data.u"), "terraform_data.u will be replaced, as requested")
+	expect(say("atlantis apply -d live"), "Apply complete! Resources: 1 added, 0 changed, 1 destroyed.")
+	expect(say("atlantis state -d network rm terraform_data.x"), "Removed terraform_data.x")
+	expect(say("atlantis import -d network terraform_data.x some-id"), "Import successful!")
+
+	// Errors are in the comment, and nothing is applied.
+	j.write("network/broken.tf", "resource {\n")
+	j.write("live/a/terragrunt.hcl", "terraform {\n")
+	j.commit()
+	push("synchronize")
+	expect(h.comment(log), "on broken.tf line 1", "on a/terragrunt.hcl line 1", "3 projects, 0 with changes, 0 with no changes, 3 failed")
+	expect(say("atlantis apply"), "errored and cannot be applied")
 }

@@ -645,20 +645,62 @@ func TestGitLabTemplate(t *testing.T) {
 	}
 }
 
-// atlantisSteps returns the scripts of a stage of a workflow.
-func atlantisSteps(t *testing.T, workflow, stage string) (out []string) {
+// atlantisStep is a step of a workflow of Atlantis: a script, or a variable that is set for the later steps.
+type atlantisStep struct {
+	Run string
+	Env struct{ Name, Value, Command string }
+}
+
+// atlantisSteps returns the steps of a stage of a workflow.
+func atlantisSteps(t *testing.T, workflow, stage string) []atlantisStep {
 	t.Helper()
 	var file struct {
-		Workflows map[string]map[string]struct{ Steps []struct{ Run string } }
+		Workflows map[string]map[string]struct{ Steps []atlantisStep }
 	}
 	decodeYAML(t, "ci/atlantis/repos.yaml", &file)
-	for _, s := range file.Workflows[workflow][stage].Steps {
-		out = append(out, s.Run)
-	}
+	out := file.Workflows[workflow][stage].Steps
 	if len(out) == 0 {
 		t.Fatalf("the workflow %s has no %s", workflow, stage)
 	}
 	return out
+}
+
+// atlantis runs a stage of a workflow as Atlantis does. It returns the output.
+func (j *ciJob) atlantis(workflow, stage string, env map[string]string) (string, error) {
+	j.t.Helper()
+	env = maps.Clone(env)
+	j.log.Reset()
+	for _, s := range atlantisSteps(j.t, workflow, stage) {
+		switch {
+		case s.Run != "":
+			if err := j.run(s.Run, env, "sh", "-c"); err != nil {
+				return j.log.String(), err
+			}
+		case s.Env.Command != "":
+			c := exec.CommandContext(j.t.Context(), "sh", "-c", s.Env.Command)
+			c.Dir, c.Env = j.work, j.env
+			for k, v := range env {
+				c.Env = append(c.Env, k+"="+v)
+			}
+			out, err := c.Output()
+			if err != nil {
+				return s.Env.Command, err
+			}
+			env[s.Env.Name] = strings.TrimSuffix(string(out), "\n")
+		default:
+			env[s.Env.Name] = s.Env.Value
+		}
+	}
+	j.harmless("the log", j.log.String())
+	return j.log.String(), nil
+}
+
+// commentArguments returns the variable COMMENT_ARGS for arguments in a comment.
+func commentArguments(args ...string) string {
+	for i, a := range args {
+		args[i] = regexp.MustCompile(`.`).ReplaceAllString(a, `\$0`)
+	}
+	return strings.Join(args, ",")
 }
 
 func TestAtlantisWorkflow(t *testing.T) {
@@ -670,18 +712,54 @@ func TestAtlantisWorkflow(t *testing.T) {
 			"WORKSPACE": "default", "PLANFILE": filepath.Join(dir, "default.tfplan"), "SHOWFILE": filepath.Join(dir, "default.json"), "DIR": dir,
 			"BASE_REPO_NAME": "r", "PULL_NUM": "7", "HEAD_COMMIT": "x", "COMMENT_ARGS": "", "ATLANTIS_TERRAFORM_VERSION": "1.12.6",
 		}
-		for _, stage := range []string{"plan", "apply", "plan"} {
-			j.log.Reset()
-			for _, s := range atlantisSteps(t, workflow, stage) {
-				if err := j.run(s, env, "sh", "-c"); err != nil {
-					t.Fatalf("%s of %s: %v\n%s", stage, workflow, err, j.log.String())
-				}
+		run := func(stage string) string {
+			t.Helper()
+			out, err := j.atlantis(workflow, stage, env)
+			if err != nil {
+				t.Fatalf("%s of %s: %v\n%s", stage, workflow, err, out)
 			}
-			j.harmless("the log", j.log.String())
+			return out
 		}
-		if !strings.Contains(j.log.String(), "No changes") && !strings.Contains(j.log.String(), "no changes") {
-			t.Errorf("%s: after the apply the plan is\n%s", workflow, j.log.String())
+		run("plan")
+		run("apply")
+		if _, err := os.Stat(env["PLANFILE"]); err == nil {
+			t.Errorf("%s: the applied plan is still there", workflow)
 		}
+		if out := run("plan"); !strings.Contains(out, "No changes") {
+			t.Errorf("%s: after the apply the plan is\n%s", workflow, out)
+		}
+		env["COMMENT_ARGS"] = commentArguments("-refresh=false", "-no-such-flag")
+		if out, err := j.atlantis(workflow, "plan", env); err == nil || !strings.Contains(out, "no-such-flag") {
+			t.Errorf("%s: with the arguments of the comment the plan is\n%s", workflow, out)
+		}
+	}
+
+	// The arguments of the comment reach the program as they are; so does the file of variables of the
+	// workspace.
+	j := newJob(t, `
+-- main.tf --
+variable "l" { type = list(string) }
+variable "m" {}
+resource "terraform_data" "a" { input = join(":", concat(var.l, [var.m])) }
+resource "terraform_data" "old" { input = 1 }
+-- env/staging.tfvars --
+m = "from the file"
+`)
+	env := map[string]string{"WORKSPACE": "staging", "PLANFILE": filepath.Join(j.work, "staging.tfplan"), "COMMENT_ARGS": commentArguments(`-var=l=["a b","*",",","$(exit 1)"]`)}
+	out, err := j.atlantis("terrace", "plan", env)
+	if err != nil || !strings.Contains(out, `"a b:*:,:$(exit 1):from the file"`) {
+		t.Errorf("the plan is %v\n%s", err, out)
+	}
+	if out, err = j.atlantis("terrace", "apply", env); err != nil {
+		t.Errorf("apply: %v\n%s", err, out)
+	}
+	env["COMMENT_ARGS"] = commentArguments("terraform_data.old")
+	if out, err = j.atlantis("terrace", "state_rm", env); err != nil || !strings.Contains(out, "Removed terraform_data.old") {
+		t.Errorf("state_rm: %v\n%s", err, out)
+	}
+	env["COMMENT_ARGS"] = commentArguments(`-var=l=["a"]`, "terraform_data.old", "some-id")
+	if out, err = j.atlantis("terrace", "import", env); err != nil || !strings.Contains(out, "Import successful") {
+		t.Errorf("import: %v\n%s", err, out)
 	}
 }
 
@@ -708,15 +786,24 @@ func TestShellOfRecipes(t *testing.T) {
 		}
 	}
 	for _, workflow := range []string{"terrace", "terrace-estate"} {
-		scripts["Atlantis: "+workflow] = strings.Join(append(atlantisSteps(t, workflow, "plan"), atlantisSteps(t, workflow, "apply")...), "\n")
+		for _, s := range append(atlantisSteps(t, workflow, "plan"), atlantisSteps(t, workflow, "apply")...) {
+			scripts["Atlantis: "+workflow] += s.Run + "\n" + s.Env.Command + "\n"
+		}
 	}
 	if len(scripts) < 10 {
 		t.Errorf("only %d scripts were found", len(scripts))
 	}
 	for name, text := range scripts {
-		// SC2154: variables of the environment.
-		c := exec.CommandContext(t.Context(), "shellcheck", "--shell=bash", "--exclude=SC2154", "-")
-		c.Stdin = strings.NewReader("set -eo pipefail\n" + text)
+		// SC2154: variables of the environment. SC2086: the arguments of Atlantis are several words.
+		shell, exclude, first := "bash", "SC2154", "set -eo pipefail\n"
+		if !strings.HasPrefix(name, "action") {
+			shell, first = "sh", "set -e\n"
+		}
+		if strings.HasPrefix(name, "Atlantis") {
+			exclude += ",SC2086"
+		}
+		c := exec.CommandContext(t.Context(), "shellcheck", "--shell="+shell, "--exclude="+exclude, "-")
+		c.Stdin = strings.NewReader(first + text)
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Errorf("%s: %s", name, fmt.Sprint(string(out), err))
 		}

@@ -69,6 +69,8 @@ func Markdown(p *planhtml.Page, mode plan.Mode) *markdown.Document {
 		d.Title = what + ": only outputs changed"
 	case mode&plan.RefreshOnly != 0:
 		d.Title = what + ": " + view.Numbered(drifted, "change") + " outside of the configuration"
+	case total == (plan.Counts{}) && onlyOutputs(units):
+		d.Title = what + ": only outputs change"
 	default:
 		d.Title = what + ": " + strings.TrimSuffix(view.Summary(total), ".")
 	}
@@ -103,6 +105,15 @@ func are(text string, n int) string {
 func changes(u *planhtml.Box, mode plan.Mode) bool {
 	return len(u.Waits) > 0 || slices.ContainsFunc(u.Changes, func(c planhtml.Change) bool {
 		return c.Kind != planhtml.Drift || mode&plan.RefreshOnly != 0
+	})
+}
+
+// onlyOutputs reports whether outputs are the only planned changes of units.
+func onlyOutputs(units []planhtml.Box) bool {
+	return !slices.ContainsFunc(units, func(u planhtml.Box) bool {
+		return len(u.Waits) > 0 || slices.ContainsFunc(u.Changes, func(c planhtml.Change) bool {
+			return c.Kind != planhtml.Drift && c.Kind != planhtml.Output
+		})
 	})
 }
 

@@ -152,6 +152,9 @@ func GroupCauses(units []string, of func(unit string) []Origin) []CauseGroup {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b CauseGroup) int {
+		if (a.File == "") != (b.File == "") { // provider defaults of new objects are many and tell little
+			return cmp.Compare(b.File, a.File)
+		}
 		return cmp.Or(cmp.Compare(b.Objects, a.Objects), cmp.Compare(a.Attribute, b.Attribute), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
 	return out
