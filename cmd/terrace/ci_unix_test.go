@@ -99,6 +99,7 @@ type forge struct {
 	issues    []*post
 	labels    []string
 	artifacts map[string][]byte // zip files by name
+	readOnly  bool              // the token may not write, as in a workflow for a fork
 	calls     []string
 }
 
@@ -128,6 +129,10 @@ func (f *forge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	f.calls = append(f.calls, r.Method+" "+r.URL.Path)
+	if f.readOnly && r.Method != http.MethodGet {
+		http.Error(w, "Resource not accessible by integration", http.StatusForbidden)
+		return
+	}
 	reply := func(v any) { _ = json.NewEncoder(w).Encode(v) }
 	list := func(all []*post) {
 		page, size := 1, 30
@@ -192,11 +197,14 @@ func (f *forge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		set(p)
+		if in.Labels != nil {
+			p.Labels = []string{fmt.Sprint(in.Labels)} // which removes the labels of people
+		}
 	case "GET /actions/artifacts":
 		out := []map[string]any{}
 		if name := r.URL.Query().Get("name"); f.artifacts[name] != nil {
 			from := func(repository int) map[string]any {
-				return map[string]any{"repository_id": 5, "head_repository_id": repository, "head_sha": strings.TrimPrefix(name, "terrace-plan-")}
+				return map[string]any{"repository_id": 5, "head_repository_id": repository, "head_sha": strings.TrimPrefix(name, "terrace-plan-")[:40]}
 			}
 			out = append(out,
 				map[string]any{"id": 1, "expired": false, "archive_download_url": f.URL + "/repos/o/r/zip/" + name, "workflow_run": from(5)},
@@ -218,6 +226,7 @@ type ciJob struct {
 	t    *testing.T
 	work string // the checkout
 	temp string
+	fork bool // the pull request comes from a fork
 	env  []string
 	log  strings.Builder
 }
@@ -324,7 +333,10 @@ func (j *ciJob) action(f *forge, inputs map[string]string) (outputs map[string]s
 	if a.Runs.Using != "composite" {
 		j.t.Fatal("the action is not composite")
 	}
-	names := map[string]string{"github.event.pull_request.number": "7", "github.token": ciToken, "runner.os": "Linux"}
+	names := map[string]string{"github.event.pull_request.number": "7", "github.event.pull_request.head.repo.full_name": "o/r", "github.token": ciToken, "runner.os": "Linux"}
+	if j.fork {
+		names["github.event.pull_request.head.repo.full_name"] = "somebody/r"
+	}
 	if inputs["mode"] == "drift" {
 		delete(names, "github.event.pull_request.number")
 	}
@@ -411,6 +423,16 @@ func (f *forge) upload(name string, paths ...string) {
 	f.artifacts[name] = b.Bytes()
 }
 
+// plan returns the name of the artifact with the plan of a commit. "" means that there is none.
+func (f *forge) plan(commit string) string {
+	for name := range f.artifacts {
+		if strings.HasPrefix(name, "terrace-plan-"+commit+"-") {
+			return name
+		}
+	}
+	return ""
+}
+
 // ours returns the comments that Terrace wrote.
 func (f *forge) ours() (out []*post) {
 	for _, p := range f.comments {
@@ -452,7 +474,7 @@ func TestGitHubAction(t *testing.T) {
 	}
 	first := j.git("rev-parse", "HEAD")
 	out, ok := plan()
-	if !ok || out["code"] != "2" || out["changes"] != "true" || f.artifacts["terrace-plan-"+first] == nil {
+	if !ok || out["code"] != "2" || out["changes"] != "true" || f.plan(first) == "" {
 		t.Fatalf("plan: %v\n%s", out, j.log.String())
 	}
 	if !strings.Contains(f.ours()[0].Body, "## Plan: 1 to add") {
@@ -462,7 +484,7 @@ func TestGitHubAction(t *testing.T) {
 	// A pull request that is updated has the same comment.
 	j.write("main.tf", "variable \"password\" { sensitive = true }\nresource \"terraform_data\" \"a\" { input = [2, var.password] }\nresource \"terraform_data\" \"b\" {}\n")
 	second := j.commit()
-	if apply("") || !strings.Contains(j.log.String(), "There is no plan for the commit "+second) {
+	if apply("") || !strings.Contains(j.log.String(), "There is no plan for the directory . at the commit "+second) {
 		t.Errorf("a commit without a plan was applied:\n%s", j.log.String())
 	}
 	plan()
@@ -475,15 +497,15 @@ func TestGitHubAction(t *testing.T) {
 		t.Errorf("applied without the label:\n%s", j.log.String())
 	}
 	f.labels = []string{"docs", "approved"}
-	right := f.artifacts["terrace-plan-"+second]
-	f.artifacts["terrace-plan-"+second] = f.artifacts["terrace-plan-"+first]
+	right := f.artifacts[f.plan(second)]
+	f.artifacts[f.plan(second)] = f.artifacts[f.plan(first)]
 	if apply("approved") || !strings.Contains(j.log.String(), "The plan is for the commit "+first) {
 		t.Errorf("applied the plan of another commit:\n%s", j.log.String())
 	}
 	if _, err := os.Stat(state); err == nil {
 		t.Fatal("something was applied")
 	}
-	f.artifacts["terrace-plan-"+second] = right
+	f.artifacts[f.plan(second)] = right
 	if !apply("approved") {
 		t.Fatalf("the approved plan was not applied:\n%s", j.log.String())
 	}
@@ -495,10 +517,18 @@ func TestGitHubAction(t *testing.T) {
 		t.Errorf("the plan was applied twice:\n%s", j.log.String())
 	}
 
-	// A plan that fails updates the comment, and the job fails.
-	j.write("broken.tf", "locals { a = local.b }\n")
-	if _, ok := plan(); ok || !strings.Contains(f.ours()[0].Body, "## Plan failed") {
-		t.Errorf("the comment of a failed plan is %s", f.ours()[0].Body)
+	// A plan without changes can be applied, too.
+	if out, ok := plan(); !ok || out["code"] != "0" || !apply("approved") {
+		t.Errorf("the plan without changes was not applied: %v\n%s", out, j.log.String())
+	}
+
+	// A plan that fails updates the comment, and the job fails, also if init fails.
+	for _, text := range []string{"locals { a = local.b }\n", "locals {\n"} {
+		j.write("broken.tf", text)
+		if _, ok := plan(); ok || !strings.Contains(f.ours()[0].Body, "## Plan failed") {
+			t.Errorf("the comment of a failed plan is %s", f.ours()[0].Body)
+		}
+		f.ours()[0].Body = strings.Replace(f.ours()[0].Body, "## Plan failed", "", 1)
 	}
 	if err := os.Remove(filepath.Join(j.work, "broken.tf")); err != nil {
 		t.Fatal(err)
@@ -527,6 +557,11 @@ func TestGitHubAction(t *testing.T) {
 		if got := drift(); got != "open "+title {
 			t.Errorf("the issues are %s", got)
 		}
+		f.issues[0].Labels = []string{"urgent"} // a person sets a label
+	}
+	if got := drift(); !slices.Equal(f.issues[0].Labels, []string{"urgent"}) {
+		t.Error(got)
+		t.Errorf("an update removed the labels of people: %s", f.issues[0].Labels)
 	}
 	j.write("output.tf", "")
 	if got := drift(); got != "closed "+title {
@@ -563,6 +598,143 @@ func TestGitHubActionEstate(t *testing.T) {
 	}
 	if _, _, ok := j.action(f, map[string]string{"mode": "drift", "directory": "live"}); !ok || len(f.issues) > 0 {
 		t.Errorf("drift:\n%s", j.log.String())
+	}
+}
+
+// TestGitHubActionDirectories plans and applies two estates of one repository whose directories have the
+// same name, in one job, and a directory in two workspaces.
+func TestGitHubActionDirectories(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, `
+-- eu/live größe/a/terragrunt.hcl --
+terraform { source = "../../../m" }
+inputs = { v = "europe" }
+-- us/live größe/a/terragrunt.hcl --
+terraform { source = "../../../m" }
+inputs = { v = "america" }
+-- m/main.tf --
+variable "v" { default = "alone" }
+resource "terraform_data" "a" { input = var.v }
+`)
+	f := newForge(t)
+	run := func(mode, dir, all, workspace string) {
+		t.Helper()
+		env := j.env
+		if workspace != "" {
+			j.env = append(slices.Clip(env), "TF_WORKSPACE="+workspace)
+		}
+		defer func() { j.env = env }()
+		if _, _, ok := j.action(f, map[string]string{"mode": mode, "directory": dir, "all": all}); !ok {
+			t.Fatalf("%s of %s:\n%s", mode, dir, j.log.String())
+		}
+		if mode == "apply" && !strings.Contains(j.log.String(), "Apply complete! Resources: 1 added") {
+			t.Errorf("%s of %s:\n%s", mode, dir, j.log.String())
+		}
+	}
+	for range 2 {
+		run("plan", "eu/live größe", "true", "")
+		run("plan", "us/live größe", "true", "")
+		run("plan", "m", "", "")
+		run("plan", "m", "", "prod")
+	}
+	var marks []string
+	for _, p := range f.comments {
+		first, _, _ := strings.Cut(p.Body, "\n")
+		marks = append(marks, first)
+	}
+	want := []string{"<!-- terrace: plan of eu/live größe -->", "<!-- terrace: plan of us/live größe -->", "<!-- terrace: plan of m -->", "<!-- terrace: plan of m (prod) -->"}
+	if !slices.Equal(marks, want) || len(f.artifacts) != 4 {
+		t.Errorf("the comments are %q, with %d artifacts", marks, len(f.artifacts))
+	}
+	run("apply", "eu/live größe", "true", "")
+	run("apply", "us/live größe", "true", "")
+	run("apply", "m", "", "prod")
+	if _, err := os.Stat(filepath.Join(j.work, "m/terraform.tfstate.d/prod/terraform.tfstate")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(j.work, "m/terraform.tfstate")); err == nil {
+		t.Error("the plan of a workspace was applied in another one")
+	}
+
+	// An estate whose init fails in the same job has the comment of its own errors.
+	j.write("us/live größe/a/terragrunt.hcl", "terraform {\n")
+	if _, _, ok := j.action(f, map[string]string{"mode": "plan", "directory": "us/live größe"}); ok || !strings.Contains(f.comments[1].Body, "## Plan failed") || len(f.comments) != 4 {
+		t.Errorf("the comments are %v\n%s", f.comments, j.log.String())
+	}
+}
+
+// TestGitHubActionRemovedUnit destroys the objects of a unit that a pull request removes.
+func TestGitHubActionRemovedUnit(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, strings.ReplaceAll(ciEstate, "var.password", `"x"`))
+	f := newForge(t)
+	run := func(mode, arguments string) bool {
+		t.Helper()
+		_, _, ok := j.action(f, map[string]string{"mode": mode, "directory": "live", "arguments": arguments})
+		return ok
+	}
+	base := j.git("rev-parse", "HEAD")
+	if !run("plan", "") || !run("apply", "") {
+		t.Fatal(j.log.String())
+	}
+	j.git("rm", "-q", "live/a/terragrunt.hcl")
+	j.commit()
+	if !run("plan", "--affected "+base) || !strings.Contains(f.comments[0].Body, "Warning: Units removed") {
+		t.Errorf("the comment is %s\n%s", f.comments[0].Body, j.log.String())
+	}
+	filter := "--filter [" + base + "...HEAD]"
+	if !run("plan", filter) || !strings.Contains(f.comments[0].Body, "## Plan: 0 to add, 0 to change, 1 to destroy") {
+		t.Errorf("the comment is %s\n%s", f.comments[0].Body, j.log.String())
+	}
+	if run("apply", "") || !strings.Contains(j.log.String(), "--filter-allow-destroy") {
+		t.Errorf("applied without the flag:\n%s", j.log.String())
+	}
+	if !run("apply", filter+" --filter-allow-destroy") || !strings.Contains(j.log.String(), "0 added, 0 changed, 1 destroyed") {
+		t.Errorf("the objects were not destroyed:\n%s", j.log.String())
+	}
+}
+
+// TestGitHubActionFork plans a pull request of a fork, whose token can only read.
+func TestGitHubActionFork(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, ciDirectory)
+	f := newForge(t)
+	f.readOnly = true
+	if _, _, ok := j.action(f, map[string]string{"mode": "plan", "all": ""}); ok {
+		t.Errorf("a comment that failed is no error:\n%s", j.log.String())
+	}
+	j.fork = true
+	_, summary, ok := j.action(f, map[string]string{"mode": "plan", "all": ""})
+	if !ok || !strings.Contains(summary, "## Plan: 1 to add") || !strings.Contains(j.log.String(), "The plan is in the summary of the job.") {
+		t.Errorf("the summary is %s; the log:\n%s", summary, j.log.String())
+	}
+}
+
+// TestGitHubActionKilled fails the job if the program is killed.
+func TestGitHubActionKilled(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, ciDirectory)
+	f := newForge(t)
+	if _, _, ok := j.action(f, map[string]string{"mode": "plan", "all": ""}); !ok {
+		t.Fatal(j.log.String())
+	}
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "terrace"), []byte("#!/bin/sh\nif [ \"$1\" != init ]; then kill -9 $$; fi\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	j.env[0] = "PATH=" + bin + ":" + os.Getenv("PATH")
+	for _, mode := range []string{"plan", "apply", "drift"} {
+		if out, _, ok := j.action(f, map[string]string{"mode": mode, "all": ""}); ok || out["code"] != "1" {
+			t.Errorf("%s was killed, and the job succeeded: %v\n%s", mode, out, j.log.String())
+		}
+	}
+	for _, name := range []string{"terrace-plan", "terrace-drift"} {
+		if err := j.gitlab(f, name, map[string]string{"TERRACE_RUN": ""}); err == nil {
+			t.Errorf("%s was killed, and the job succeeded:\n%s", name, j.log.String())
+		}
+	}
+	if len(f.issues) > 0 {
+		t.Errorf("there is an issue %v", f.issues[0])
 	}
 }
 
@@ -613,6 +785,9 @@ func TestGitLabTemplate(t *testing.T) {
 	if err := j.gitlab(f, "terrace-apply", map[string]string{"TERRACE_DIRECTORY": "live", "CI_COMMIT_SHA": "another"}); err == nil || !strings.Contains(j.log.String(), "and this is another") {
 		t.Errorf("applied the plan of another commit:\n%s", j.log.String())
 	}
+	if err := j.gitlab(f, "terrace-apply", nil); err == nil || !strings.Contains(j.log.String(), "and this job is for .") {
+		t.Errorf("applied the plan of another directory:\n%s", j.log.String())
+	}
 	if err := j.gitlab(f, "terrace-apply", in); err != nil {
 		t.Fatalf("the approved plan was not applied: %v\n%s", err, j.log.String())
 	}
@@ -635,13 +810,27 @@ func TestGitLabTemplate(t *testing.T) {
 			t.Fatalf("drift: %v %v\n%s", err, f.issues, j.log.String())
 		}
 	}
+	f.issues[0].Labels = []string{"urgent"} // a person sets a label
+	if err := j.gitlab(f, "terrace-drift", in); err != nil || !slices.Equal(f.issues[0].Labels, []string{"urgent"}) {
+		t.Errorf("drift: %v %v\n%s", err, f.issues[0].Labels, j.log.String())
+	}
 	j.write("output.tf", "")
 	if err := j.gitlab(f, "terrace-drift", in); err != nil || f.issues[0].State != "closed" {
 		t.Errorf("drift: %v %v\n%s", err, f.issues, j.log.String())
 	}
-	j.write("broken.tf", "locals { a = local.b }\n")
-	if err := j.gitlab(f, "terrace-plan", in); err == nil || !strings.Contains(f.comments[0].Body, "## Plan failed") {
-		t.Errorf("the note of a failed plan is %s", f.comments[0].Body)
+	for _, text := range []string{"locals { a = local.b }\n", "locals {\n"} { // init fails, too
+		j.write("broken.tf", text)
+		if err := j.gitlab(f, "terrace-plan", in); err == nil || !strings.Contains(f.comments[0].Body, "## Plan failed") {
+			t.Errorf("the note of a failed plan is %s", f.comments[0].Body)
+		}
+		f.comments[0].Body = strings.Replace(f.comments[0].Body, "## Plan failed", "", 1)
+	}
+
+	// The pipeline of a fork has no token.
+	j.write("broken.tf", "")
+	before := len(f.calls)
+	if err := j.gitlab(f, "terrace-plan", map[string]string{"TERRACE_RUN": "", "TERRACE_TOKEN": ""}); err != nil || len(f.calls) != before {
+		t.Errorf("a plan without a token: %v\n%s", err, j.log.String())
 	}
 }
 

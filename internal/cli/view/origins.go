@@ -122,7 +122,7 @@ func (g CauseGroup) Place() string {
 }
 
 // GroupCauses groups the origins of units by place and attribute. Groups with more objects come
-// first.
+// first. Values that no file sets, such as the defaults of a provider, come last.
 func GroupCauses(units []string, of func(unit string) []Origin) []CauseGroup {
 	type key struct {
 		attribute, file string
@@ -152,7 +152,7 @@ func GroupCauses(units []string, of func(unit string) []Origin) []CauseGroup {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b CauseGroup) int {
-		if (a.File == "") != (b.File == "") { // provider defaults of new objects are many and tell little
+		if (a.File == "") != (b.File == "") { // the defaults of new objects are many, and explain little
 			return cmp.Compare(b.File, a.File)
 		}
 		return cmp.Or(cmp.Compare(b.Objects, a.Objects), cmp.Compare(a.Attribute, b.Attribute), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
