@@ -694,6 +694,29 @@ func TestGitHubActionRemovedUnit(t *testing.T) {
 	}
 }
 
+// TestGitHubActionCheck does not keep a plan that fails the check.
+func TestGitHubActionCheck(t *testing.T) {
+	t.Parallel()
+	for files, in := range map[string]map[string]string{
+		ciDirectory: {"all": "", "check": `jq -e '.resource_changes | length == 2' "$PLAN_JSON" >/dev/null`},
+		ciEstate:    {"directory": "live", "check": `jq -e '[.units[].plan.resource_changes[]] | length == 3' "$PLAN_JSON" >/dev/null`},
+	} {
+		j := newJob(t, files)
+		f := newForge(t)
+		in["mode"] = "plan"
+		if _, _, ok := j.action(f, in); ok || len(f.artifacts) > 0 || len(f.comments) != 1 {
+			t.Errorf("the plan failed the check, and there are %d artifacts:\n%s", len(f.artifacts), j.log.String())
+		}
+		in["check"] = strings.NewReplacer("== 2", "== 1", "== 3", "== 2").Replace(in["check"])
+		if _, _, ok := j.action(f, in); !ok || len(f.artifacts) != 1 {
+			t.Errorf("the plan passed the check, and there are %d artifacts:\n%s", len(f.artifacts), j.log.String())
+		}
+		if found, err := filepath.Glob(filepath.Join(j.temp, "runner/terrace/*.json")); len(found) > 0 || err != nil {
+			t.Errorf("the plan as JSON was not removed: %v %v", found, err)
+		}
+	}
+}
+
 // TestGitHubActionFork plans a pull request of a fork, whose token can only read.
 func TestGitHubActionFork(t *testing.T) {
 	t.Parallel()
