@@ -235,7 +235,7 @@ func differingFrom(ctx context.Context, c *command.Call, o *estate.Options, base
 	if len(removed) == 0 {
 		return names, nil
 	}
-	return names, diag.Warnf(diag.CodeCLIUnitsRemoved, nil, "Units removed", "The configuration no longer contains these units of the revision %[1]s, so that the run omits them: %[2]s. Their states and objects remain. To destroy the objects, check out the revision and destroy these units, or plan with --filter '[%[1]s...HEAD]', which selects removed units too.", base, view.ShortList(removed))
+	return names, diag.Warnf(diag.CodeCLIUnitsRemoved, nil, "Units removed", "The configuration no longer contains these units of the revision %[1]s, so that the run omits them: %[2]s. Their states and objects remain. To destroy the objects, check out the revision and destroy these units. For units that no stack generates, a plan with --filter '[%[1]s...HEAD]' does the same.", base, view.ShortList(removed))
 }
 
 // ValuesDiffer returns an error that names the values in a comparison of the units before and after
