@@ -22,6 +22,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/terrace-iac/terrace/internal/dev/testkit"
 )
 
 // A hub is the stand-in of GitHub for a server of Atlantis: its API, and git over HTTPS.
@@ -129,10 +131,19 @@ func (h *hub) comment(log *os.File) string {
 	return ""
 }
 
-// TestAtlantisServer runs the workflows with a real server of Atlantis: for a pull request it plans a
-// directory and an estate in one comment, and applies the plans on a comment.
-func TestAtlantisServer(t *testing.T) {
-	t.Parallel()
+// atlantisRun is a server of Atlantis with a pull request.
+type atlantisRun struct {
+	*ciJob
+	comment func() string            // waits for the next comment of the server
+	push    func(action string)      // pushes the branch of the pull request
+	say     func(text string) string // comments on the pull request, and waits for the answer
+	expect  func(text string, want ...string)
+}
+
+// startAtlantis starts a server with a pull request that changes a directory and an estate. policies is
+// added to the configuration of the server.
+func startAtlantis(t *testing.T, policies string, flags ...string) atlantisRun {
+	t.Helper()
 	program, err := exec.LookPath("atlantis")
 	if err != nil {
 		t.Skip("SKIP: atlantis is not on the PATH: go install github.com/runatlantis/atlantis@latest")
@@ -194,8 +205,12 @@ inputs = { v = "one" }
 	if err := os.Symlink("terrace", filepath.Join(filepath.SplitList(strings.TrimPrefix(j.env[0], "PATH="))[0], "tofu")); err != nil {
 		t.Fatal(err)
 	}
-	config, err := filepath.Abs("../../ci/atlantis/repos.yaml")
+	text, err := os.ReadFile("../../ci/atlantis/repos.yaml")
 	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(j.temp, "repos.yaml")
+	if err := os.WriteFile(config, append(text, policies...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	host := strings.TrimPrefix(h.URL, "https://")
@@ -204,9 +219,9 @@ inputs = { v = "one" }
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer log.Close()
-	server := exec.CommandContext(t.Context(), program, "server", "--gh-user=a", "--gh-token="+ciToken, "--gh-webhook-secret=s", "--gh-hostname="+host, "--repo-allowlist="+name+"/o/*",
-		"--repo-config="+config, "--data-dir="+filepath.Join(j.temp, "data"), fmt.Sprintf("--port=%d", at.Port), "--atlantis-url=http://"+at.String(), "--default-tf-distribution=opentofu", "--allow-commands=all")
+	t.Cleanup(func() { _ = log.Close() })
+	server := exec.CommandContext(t.Context(), program, append([]string{"server"}, append(flags, "--gh-user=a", "--gh-token="+ciToken, "--gh-webhook-secret=s", "--gh-hostname="+host, "--repo-allowlist="+name+"/o/*",
+		"--repo-config="+config, "--data-dir="+filepath.Join(j.temp, "data"), fmt.Sprintf("--port=%d", at.Port), "--atlantis-url=http://"+at.String(), "--default-tf-distribution=opentofu", "--allow-commands=all")...)...)
 	server.Env = append(j.env[:len(j.env):len(j.env)], "SSL_CERT_FILE="+certificate, "GIT_SSL_CAINFO="+certificate)
 	server.Stdout, server.Stderr = log, log
 	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -273,26 +288,74 @@ inputs = { v = "one" }
 			post("issue_comment", said)
 		}
 	}
-	push("opened")
-	expect(h.comment(log), "Ran Plan for 3 projects", "Plan: 2 to add, 0 to change, 0 to destroy.", "# Unit a", "Plan: 1 to add, 0 to change, 0 to destroy.", "# a/terragrunt.hcl:2", `"from the file of staging"`, "3 projects, 3 with changes, 0 with no changes, 0 failed")
-	expect(say("atlantis apply"), "Ran Apply for 3 projects", "Apply complete! Resources: 2 added, 0 changed, 0 destroyed.", "Apply complete! Resources: 1 added, 0 changed, 0 destroyed.", "3 projects, 3 successful, 0 failed")
+	return atlantisRun{ciJob: j, comment: func() string { return h.comment(log) }, push: push, say: say, expect: expect}
+}
+
+// TestAtlantisServer runs the workflows with a real server of Atlantis: for a pull request it plans a
+// directory and an estate in one comment, and applies the plans on a comment.
+func TestAtlantisServer(t *testing.T) {
+	t.Parallel()
+	a := startAtlantis(t, "")
+	a.push("opened")
+	a.expect(a.comment(), "Ran Plan for 3 projects", "Plan: 2 to add, 0 to change, 0 to destroy.", "# Unit a", "Plan: 1 to add, 0 to change, 0 to destroy.", "# a/terragrunt.hcl:2", `"from the file of staging"`, "3 projects, 3 with changes, 0 with no changes, 0 failed")
+	a.expect(a.say("atlantis apply"), "Ran Apply for 3 projects", "Apply complete! Resources: 2 added, 0 changed, 0 destroyed.", "Apply complete! Resources: 1 added, 0 changed, 0 destroyed.", "3 projects, 3 successful, 0 failed")
 
 	// A plan is applied once.
-	expect(say("atlantis apply"), "Ran Apply for 0 projects")
-	expect(say("atlantis plan"), "3 projects, 0 with changes, 3 with no changes, 0 failed")
+	a.expect(a.say("atlantis apply"), "Ran Apply for 0 projects")
+	a.expect(a.say("atlantis plan"), "3 projects, 0 with changes, 3 with no changes, 0 failed")
 
 	// The arguments of a comment are those of the command.
-	expect(say("atlantis plan -d network -- -target=terraform_data.x"), "Resource targeting is in effect")
-	expect(say("atlantis plan -d live -- -refresh=false -replace=terraform_data.u"), "terraform_data.u will be replaced, as requested")
-	expect(say("atlantis apply -d live"), "Apply complete! Resources: 1 added, 0 changed, 1 destroyed.")
-	expect(say("atlantis state -d network rm terraform_data.x"), "Removed terraform_data.x")
-	expect(say("atlantis import -d network terraform_data.x some-id"), "Import successful!")
+	a.expect(a.say("atlantis plan -d network -- -target=terraform_data.x"), "Resource targeting is in effect")
+	a.expect(a.say("atlantis plan -d live -- -refresh=false -replace=terraform_data.u"), "terraform_data.u will be replaced, as requested")
+	a.expect(a.say("atlantis apply -d live"), "Apply complete! Resources: 1 added, 0 changed, 1 destroyed.")
+	a.expect(a.say("atlantis state -d network rm terraform_data.x"), "Removed terraform_data.x")
+	a.expect(a.say("atlantis import -d network terraform_data.x some-id"), "Import successful!")
 
 	// Errors are in the comment, and nothing is applied.
-	j.write("network/broken.tf", "resource {\n")
-	j.write("live/a/terragrunt.hcl", "terraform {\n")
-	j.commit()
-	push("synchronize")
-	expect(h.comment(log), "on broken.tf line 1", "on a/terragrunt.hcl line 1", "3 projects, 0 with changes, 0 with no changes, 3 failed")
-	expect(say("atlantis apply"), "errored and cannot be applied")
+	a.write("network/broken.tf", "resource {\n")
+	a.write("live/a/terragrunt.hcl", "terraform {\n")
+	a.commit()
+	a.push("synchronize")
+	a.expect(a.comment(), "on broken.tf line 1", "on a/terragrunt.hcl line 1", "3 projects, 0 with changes, 0 with no changes, 3 failed")
+	a.expect(a.say("atlantis apply"), "errored and cannot be applied")
+}
+
+// TestAtlantisPolicies checks the plans of a directory and of an estate with Conftest in Atlantis.
+func TestAtlantisPolicies(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("conftest"); err != nil {
+		t.Skip("SKIP: conftest is not on the PATH: go install github.com/open-policy-agent/conftest@v0.71.1")
+	}
+	dir := testkit.Files(t, `
+-- main.rego --
+package main
+
+import rego.v1
+
+deny contains message if {
+	some change in input.resource_changes
+	change.change.after.input == "two"
+	message := sprintf("%s is two", [change.address])
+}
+
+deny contains message if {
+	some unit in input.units
+	some change in unit.plan.resource_changes
+	change.change.after.input == "two"
+	message := sprintf("%s: %s is two", [unit.name, change.address])
+}
+`)
+	a := startAtlantis(t, `
+policies:
+  owners:
+    users: [boss]
+  policy_sets:
+    - name: ours
+      path: `+dir+`
+      source: local
+`, "--enable-policy-checks")
+	a.push("opened")
+	a.expect(a.comment(), "3 projects, 3 with changes, 0 with no changes, 0 failed")
+	a.expect(a.comment(), "main - terraform_data.x is two", "main - a: terraform_data.u is two")
+	a.expect(a.say("atlantis apply"), "All policies must pass for project before running apply", "0 successful, 3 failed")
 }
