@@ -96,7 +96,9 @@ func newPrinter(t *demand.Task, o *Options) *printer {
 func (p *printer) reasons() []string {
 	out := p.why
 	p.why = nil
-	slices.Sort(out)
+	if !slices.IsSorted(out) { // it may belong to a result in memo
+		out = slices.Sorted(slices.Values(out))
+	}
 	return out
 }
 
@@ -125,6 +127,10 @@ func (p *printer) once(key any, f func() outline.Print) outline.Print {
 }
 
 func (p *printer) becauseOf(all []string) {
+	if len(p.why) == 0 {
+		p.why = slices.Clip(all)
+		return
+	}
 	for _, text := range all {
 		p.because(text)
 	}
@@ -202,8 +208,11 @@ func (p *printer) defined(f *frame, x hcl.Expression, path []step) outline.Print
 	defer func() { p.depth-- }()
 	switch x := unwrap(x).(type) {
 	case *hclsyntax.ScopeTraversalExpr:
-		if ref, ok := steps(x.Traversal); ok {
-			return p.reference(f, x, slices.Concat(ref, path))
+		if ref, ok := p.steps(x); ok {
+			if len(path) > 0 {
+				ref = slices.Concat(ref, path)
+			}
+			return p.reference(f, x, ref)
 		}
 	case *hclsyntax.RelativeTraversalExpr:
 		if more, ok := steps(x.Traversal); ok {
@@ -766,8 +775,19 @@ func unwrap(x hcl.Expression) hcl.Expression {
 	}
 }
 
+// steps returns the steps of a reference. The caller must not modify them.
+func (p *printer) steps(x *hclsyntax.ScopeTraversalExpr) ([]step, bool) {
+	n := p.o.Shared.node(x)
+	if n == nil {
+		return steps(x.Traversal)
+	}
+	n.walk.Do(func() { n.steps, n.walks = steps(x.Traversal) })
+	return n.steps, n.walks
+}
+
 // steps converts a traversal to steps. ok is false for splats and for unknown, null or marked keys.
 func steps(t hcl.Traversal) (out []step, ok bool) {
+	out = make([]step, 0, len(t))
 	for _, s := range t {
 		switch s := s.(type) {
 		case hcl.TraverseRoot:
