@@ -297,6 +297,12 @@ func (p *printer) object(f *frame, x *hclsyntax.ObjectConsExpr, path []step) out
 	}
 	items := make([]item, 0, len(x.Items))
 	for _, i := range x.Items {
+		if k, ok := i.KeyExpr.(*hclsyntax.ObjectConsKeyExpr); ok && !k.ForceNonLiteral {
+			if name := hcl.ExprAsKeyword(k.Wrapped); name != "" {
+				items = append(items, item{name, i.ValueExpr})
+				continue
+			}
+		}
 		k, ds := p.eval(f, i.KeyExpr)
 		if k, _ = k.Unmark(); ds.HasErrors() || !k.IsKnown() || k.IsNull() || !k.Type().IsPrimitiveType() {
 			return p.generic(f, x, path)
