@@ -100,6 +100,7 @@ func (p *printer) split(out []outline.Part, f *frame, x hcl.Expression, v cty.Va
 	bare, _ := v.Unmark()
 	ty := bare.Type()
 	if bare.IsKnown() && !bare.IsNull() && !value.Secret(v) && (ty.IsMapType() || ty.IsObjectType()) && bare.LengthInt() > 0 && len(keys) < maxNested {
+		out = slices.Grow(out, bare.LengthInt())
 		for it := bare.ElementIterator(); it.Next(); {
 			k, el := it.Element()
 			k, _ = k.Unmark()

@@ -283,7 +283,10 @@ type collector struct {
 // add adds an object, after its parts were computed.
 func (c collector) add(o *outline.Object) {
 	o.Why = c.p.reasons()
-	slices.SortStableFunc(o.Parts, func(a, b outline.Part) int { return cmp.Compare(a.Path, b.Path) })
+	if byPath := func(a, b outline.Part) int { return cmp.Compare(a.Path, b.Path) }; !slices.IsSortedFunc(o.Parts, byPath) {
+		o.Parts = slices.Clone(o.Parts) // others may have the slice
+		slices.SortStableFunc(o.Parts, byPath)
+	}
 	c.out.Objects = append(c.out.Objects, o)
 }
 
@@ -406,7 +409,7 @@ func (c collector) instance(d *eval.Desired, some bool) *outline.Object {
 		out.Was = now
 	}
 	out.Of = strings.TrimSuffix(out.Addr, d.Key().String())
-	out.Parts = slices.Clone(p.arguments(d))
+	out.Parts = p.arguments(d) // append copies them
 	f := p.moduleFrame(d.Resource.Mod)
 	if s := repetition(cfg.Repeat); s != nil && some {
 		out.Parts = append(out.Parts, outline.Part{Path: " " + s.Name, Print: p.expr(f, s.Expr, nil), Unknown: true, At: s.Range})
