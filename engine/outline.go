@@ -47,12 +47,12 @@ type Outlined struct {
 // Outline evaluates the configuration without state and without providers, and returns its content
 // with a fingerprint of each value.
 func (e *Engine) Outline(ctx context.Context, o OutlineOptions) (*Outlined, diag.List) {
-	schemas, graph := e.schemasWithout(ctx, o.Schema), &demand.Graph{}
-	x, task, ds := e.evaluateAlone(ctx, graph, o.Explain, schemas, outliner.Phase{Schemas: schemas})
+	schemas, graph, configs := e.schemasWithout(ctx, o.Schema), &demand.Graph{}, &outliner.Configs{}
+	x, task, ds := e.evaluateAlone(ctx, graph, o.Explain, schemas, outliner.Phase{Schemas: schemas, Configs: configs})
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	oo := &outliner.Options{Rename: o.Rename, Moved: o.Moved, Schema: schemas, Given: outliner.Inputs(o.Explain.Unit), Inputs: o.Inputs, Shared: e.outlined}
+	oo := &outliner.Options{Rename: o.Rename, Moved: o.Moved, Schema: schemas, Given: outliner.Inputs(o.Explain.Unit), Inputs: o.Inputs, Shared: e.outlined, Configs: configs}
 	oo.Text = func(at source.Range) []byte {
 		for _, set := range []*source.Set{e.o.Set, o.Explain.UnitSet} {
 			if set == nil {

@@ -42,10 +42,12 @@ func Compare(before, after *Outline) []Difference {
 	var out []Difference
 	old := index(before)
 	now := index(after)
-	some := func(all map[string]*Object) map[string]*Object {
-		found := map[string]*Object{}
+	some := func(all map[objectKey]*Object) (found map[string]*Object) {
 		for _, o := range all {
 			if o.Some && o.Kind == Resource {
+				if found == nil {
+					found = map[string]*Object{}
+				}
 				found[o.Of] = o
 			}
 		}
@@ -102,10 +104,16 @@ func Compare(before, after *Outline) []Difference {
 	return out
 }
 
-func (o *Object) key() string { return string(o.Kind) + " " + o.Addr }
+// An objectKey identifies an object in an outline.
+type objectKey struct {
+	kind    Kind
+	address string
+}
 
-func index(x *Outline) map[string]*Object {
-	out := make(map[string]*Object, len(x.Objects))
+func (o *Object) key() objectKey { return objectKey{o.Kind, o.Addr} }
+
+func index(x *Outline) map[objectKey]*Object {
+	out := make(map[objectKey]*Object, len(x.Objects))
 	for _, o := range x.Objects {
 		out[o.key()] = o
 	}

@@ -32,13 +32,13 @@ type evaluator struct {
 	t    *demand.Task
 	l    *Loader
 	leaf *evaluation // the leaf unit; nil for a computation for all units
-	full bool        // whether outputs of dependencies are used
-	deep int         // the number of references followed since the last cell
 
+	full      bool // whether outputs of dependencies are used
 	needsLeaf bool
 	needsOut  bool
 	failed    bool
-	differs   bool // something was used that differs in the other version of the files
+	differs   bool  // something was used that differs in the other version of the files
+	deep      int32 // the number of references followed since the last cell
 	ds        diag.List
 	facts     *facts
 

@@ -274,6 +274,18 @@ func (u *Unit) Inputs(t *demand.Task, wanted func(name string) bool) ([]*Setting
 	return out, c.ds
 }
 
+// InputNames returns the names of the inputs without computing their values. ok is false if the set of names is
+// unknown or cannot be computed. No outputs are fetched.
+func (u *Unit) InputNames(t *demand.Task) (names []string, ok bool) {
+	c := u.on(t, false)
+	n := u.field(c, "inputs")
+	if n == nil || c.stuck() {
+		return nil, !c.stuck()
+	}
+	names, ok = n.open(c).keys(c)
+	return names, ok && !c.stuck()
+}
+
 func (u *Unit) inputs(c *evaluator, wanted func(name string) bool) []*Setting {
 	var out []*Setting
 	u.eachInput(c, wanted, func(name string, n node, v cty.Value, of *evaluator) {

@@ -195,17 +195,21 @@ func (c *unitOutliner) firstInputs(ctx context.Context) func(name string) bool {
 			return nil // the blocks of its own and of included files are edges
 		}
 	}
+	m := c.x.e.dirs.Module(c.x.e.static.Task(ctx), c.u.In(c.x.e.static))
+	if m.Root == nil || !m.Whole { // discovery also takes all inputs as declared
+		return nil
+	}
+	declared := func(name string) bool { return m.Root.Variables[name] != nil }
+	if names, ok := c.in.InputNames(c.t); ok && !slices.ContainsFunc(names, func(name string) bool { return !declared(name) }) {
+		return nil // all edges are those of declared inputs
+	}
 	edges, ds := c.in.Dependencies(c.t, nil)
 	if !ds.HasErrors() && !slices.ContainsFunc(edges, func(d unit.Edge) bool {
 		return !slices.Contains(c.u.External, d.ID) && !slices.ContainsFunc(c.u.Needs, func(n *discovery.Unit) bool { return n.ID == d.ID })
 	}) {
 		return nil
 	}
-	m := c.x.e.dirs.Module(c.x.e.static.Task(ctx), c.u.In(c.x.e.static))
-	if m.Root == nil || !m.Whole { // discovery also takes all inputs as declared
-		return nil
-	}
-	return func(name string) bool { return m.Root.Variables[name] != nil }
+	return declared
 }
 
 // Outputs returns the outline of a unit with its outputs, for the units that read them.
@@ -340,13 +344,13 @@ func (x *Outlines) unit(ctx context.Context, u *discovery.Unit) *UnitOutline {
 	if now != nil {
 		c.now = now.traced
 	}
-	c.first = c.firstInputs(ctx)
-	c.blocks()
-	out.traced = c.traced
 	shared := now != nil && now.traced.module != nil && now.x.o.UnitFilesOnly
 	if shared {
 		x.e.dirs.Adopt(u.ID, now.traced.module)
 	}
+	c.first = c.firstInputs(ctx)
+	c.blocks()
+	out.traced = c.traced
 	m := x.e.dirs.Module(x.e.static.Task(ctx), u.In(x.e.static))
 	if c.traced.same("terraform", "remote_state", "generate", "settings") {
 		c.traced.module = m

@@ -111,10 +111,8 @@ func (p *Placed) StartRange() hcl.Range                               { return p
 func (r *reader) compileNative(x hcl.Expression) *Expr {
 	e := &Expr{Expression: x, Cell: -1, Parts: none}
 	if n := x.(hclsyntax.Expression); literal(n) {
-		if v, diags := n.Value(nil); !diags.HasErrors() {
-			e.Kind, e.ConstantValue = Constant, v
-			return e
-		}
+		e.Kind, e.ConstantValue = Constant, literalValue(n)
+		return e
 	}
 	switch n := x.(type) {
 	case *hclsyntax.ParenthesesExpr:
@@ -163,13 +161,35 @@ func literal(x hclsyntax.Expression) bool {
 	case *hclsyntax.LiteralValueExpr:
 		return !HugeNumber(n.Val)
 	case *hclsyntax.TemplateExpr:
-		return n.IsStringLiteral()
+		return n.IsStringLiteral() && n.Parts[0].(*hclsyntax.LiteralValueExpr).Val.Type() == cty.String
 	case *hclsyntax.ObjectConsKeyExpr:
 		return !n.ForceNonLiteral && (hcl.ExprAsKeyword(n.Wrapped) != "" || literal(n.Wrapped))
 	case *hclsyntax.TupleConsExpr:
 		return !slices.ContainsFunc(n.Exprs, func(in hclsyntax.Expression) bool { return !literal(in) })
 	}
 	return false
+}
+
+// literalValue returns the value of an expression for which literal returns true. HCL would compute the same, but
+// it builds the text of each literal anew.
+func literalValue(x hclsyntax.Expression) cty.Value {
+	switch n := x.(type) {
+	case *hclsyntax.TemplateExpr: // its part is a text: literal reports only such templates
+		return literalValue(n.Parts[0])
+	case *hclsyntax.ObjectConsKeyExpr:
+		if name := hcl.ExprAsKeyword(n.Wrapped); name != "" {
+			return cty.StringVal(name)
+		}
+		return literalValue(n.Wrapped)
+	case *hclsyntax.TupleConsExpr:
+		all := make([]cty.Value, len(n.Exprs))
+		for i, el := range n.Exprs {
+			all[i] = literalValue(el)
+		}
+		return cty.TupleVal(all)
+	default:
+		return x.(*hclsyntax.LiteralValueExpr).Val
+	}
 }
 
 // maxBits is the maximum size of a number, in bits. Formatting a number takes time

@@ -163,6 +163,9 @@ func (p *Patch) below(path string) (string, bool) {
 			return p.root, true
 		}
 		if rest, ok := strings.CutPrefix(path, root); ok && (rest[0] == filepath.Separator || root == string(filepath.Separator)) {
+			if root == p.root {
+				return path, true
+			}
 			return filepath.Join(p.root, rest), true
 		}
 	}

@@ -42,7 +42,7 @@ func page(c *command.Call, r *affected.Report, noun string) *planhtml.Page {
 				writeCause(&b, r.Causes[i])
 			}
 			for _, l := range lines[i] {
-				b.WriteString("  " + l.text + "\n")
+				b.WriteString("  " + l.text() + "\n")
 			}
 			box.Changes = append(box.Changes, planhtml.Change{Kind: planhtml.Line, Op: "update", Text: b.String()})
 		}

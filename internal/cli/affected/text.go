@@ -1,12 +1,14 @@
 package affected
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/cli/report"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate/affected"
+	"github.com/terrace-iac/terrace/outline"
 )
 
 // maxUnits is the number of units and of addresses that are listed below one cause.
@@ -81,8 +83,21 @@ func short(s string) string {
 
 // A line is one difference, and the units that have it.
 type line struct {
-	text  string
+	difference
 	units []string
+}
+
+// A difference is the content of a line: a unit, an object or an argument that differs.
+type difference struct {
+	action    outline.Action
+	address   string // "" for a unit
+	was       string // the name or address before it was moved
+	argument  bool
+	path      string // of the argument
+	sensitive bool
+	before    string
+	after     string
+	reasons   string
 }
 
 // withoutCause is the key of linesOf for differences without a line that causes them.
@@ -94,17 +109,17 @@ func linesOf(r *affected.Report) map[int][]*line {
 	out := map[int][]*line{}
 	type key struct {
 		cause int
-		text  string
+		difference
 	}
 	found := map[key]*line{}
-	add := func(u *affected.Unit, cause *int, text string) {
-		k := key{withoutCause, text}
+	add := func(u *affected.Unit, cause *int, d difference) {
+		k := key{withoutCause, d}
 		if cause != nil {
 			k.cause = *cause
 		}
 		l := found[k]
 		if l == nil {
-			l = &line{text: text}
+			l = &line{difference: d}
 			found[k] = l
 			out[k.cause] = append(out[k.cause], l)
 		}
@@ -114,45 +129,47 @@ func linesOf(r *affected.Report) map[int][]*line {
 	}
 	for _, u := range r.Units {
 		if len(u.Objects) == 0 || u.Was != "" {
-			text := sign(u.Action) + " the unit"
-			if u.Was != "" {
-				text += " (was " + u.Was + ")"
-			}
-			add(u, nil, text)
+			add(u, nil, difference{action: u.Action, was: u.Was})
 		}
 		for _, o := range u.Objects {
 			if o.Action == affected.Added || o.Action == affected.Removed || o.Action == affected.Moved {
-				text := sign(o.Action) + " " + o.Address
-				if o.Was != "" {
-					text += " (was " + o.Was + ")"
-				}
-				add(u, o.Cause, text)
+				add(u, o.Cause, difference{action: o.Action, address: o.Address, was: o.Was})
 			}
 			for _, c := range o.Changes {
-				add(u, c.Cause, changeText(o, c))
+				d := difference{action: c.Action, address: o.Address, argument: true, path: c.Path, sensitive: c.Sensitive}
+				if d.before, d.after = c.Text(); c.Action == affected.MayChange {
+					d.reasons = strings.Join(c.Reasons, ", ")
+				}
+				add(u, c.Cause, d)
 			}
 		}
 	}
 	return out
 }
 
-func changeText(o *affected.Object, c *affected.Change) string {
-	text := sign(c.Action) + " " + o.Address
-	if c.Path != "" {
-		text += " " + c.Path
+// text returns the text of a line, without the units.
+func (d *difference) text() string {
+	text := sign(d.action) + " " + cmp.Or(d.address, "the unit")
+	if !d.argument {
+		if d.was != "" {
+			text += " (was " + d.was + ")"
+		}
+		return text
 	}
-	before, after := c.Text()
+	if d.path != "" {
+		text += " " + d.path
+	}
 	switch {
-	case c.Sensitive:
+	case d.sensitive:
 		text += ": (sensitive value)"
-	case c.Action == affected.MayChange:
-		text += " may change: " + strings.Join(c.Reasons, ", ")
-	case before != "" && after != "":
-		text += ": " + before + " -> " + after
-	case after != "":
-		text += ": " + after
-	case before != "":
-		text += ": " + before
+	case d.action == affected.MayChange:
+		text += " may change: " + d.reasons
+	case d.before != "" && d.after != "":
+		text += ": " + d.before + " -> " + d.after
+	case d.after != "":
+		text += ": " + d.after
+	case d.before != "":
+		text += ": " + d.before
 	}
 	return text
 }
@@ -194,7 +211,7 @@ func writeAll(b *strings.Builder, all []*line, noun string) {
 			}
 			last, indent = who, "    "
 		}
-		fmt.Fprintf(b, "%s%s\n", indent, l.text)
+		fmt.Fprintf(b, "%s%s\n", indent, l.text())
 	}
 }
 

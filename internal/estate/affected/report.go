@@ -115,10 +115,13 @@ func (r *Report) Finish() {
 	for i, c := range r.Causes {
 		number[c] = i
 	}
+	numbers := make([]int, len(r.Causes))
+	for i := range numbers {
+		numbers[i] = i
+	}
 	set := func(to **int, c *Cause) {
 		if c != nil {
-			n := number[c]
-			*to = &n
+			*to = &numbers[number[c]]
 		}
 	}
 	for _, u := range r.Units {

@@ -29,6 +29,16 @@ type Side struct {
 	Moved func(file string) string
 
 	explained map[string]*explanation.Explanation // by address; nil means that there is none
+	file      string                              // the last file that name returned the name of
+	fileName  string
+}
+
+// name is Show. Most objects of a unit are in one file.
+func (s *Side) name(file string) string {
+	if s.fileName == "" || s.file != file {
+		s.file, s.fileName = file, s.Show(file)
+	}
+	return s.fileName
 }
 
 // Compare returns the objects that differ between two revisions.
@@ -182,7 +192,7 @@ func (s *Side) cause(at source.Range) *Cause {
 	if at.Filename == "" {
 		return nil
 	}
-	return &Cause{File: s.Show(at.Filename), Line: at.Start.Line}
+	return &Cause{File: s.name(at.Filename), Line: at.Start.Line}
 }
 
 // change describes a part that differs.

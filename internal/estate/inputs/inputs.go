@@ -188,7 +188,7 @@ func jsonText(v *config.Variable, in engine.InputValue) (engine.InputValue, diag
 // fits returns an error if the value cannot be converted to the variable's type. why is the
 // reason why a text was not parsed, as a sentence, or "".
 func fits(v *config.Variable, in engine.InputValue, why string) diag.List {
-	if v.Type == cty.NilType {
+	if v.Type == cty.NilType || v.Defaults == nil && always(in.Value.Type(), v.Type) {
 		return nil
 	}
 	bare, _ := in.Value.UnmarkDeep()
@@ -200,6 +200,30 @@ func fits(v *config.Variable, in engine.InputValue, why string) diag.List {
 		return nil
 	}
 	return diag.Errorf(diag.CodeEstateInputType, in.At, "Invalid value for input variable", "The input %q does not fit the type of the module's variable: %s.%s", v.Name, describe(err), why).Note(&v.At, "the variable is declared here")
+}
+
+// always reports whether every value of a type can be converted to another type. false means that some may not.
+func always(ty, want cty.Type) bool {
+	switch {
+	case ty == cty.DynamicPseudoType:
+		return false
+	case want == cty.String:
+		return ty.IsPrimitiveType()
+	case want.IsPrimitiveType():
+		return ty == want
+	case want.IsMapType() && ty.IsObjectType():
+		for _, el := range ty.AttributeTypes() {
+			if !always(el, want.ElementType()) {
+				return false
+			}
+		}
+		return true
+	case want.IsMapType() && ty.IsMapType(), want.IsListType() && ty.IsListType():
+		return always(ty.ElementType(), want.ElementType())
+	case want.IsListType() && ty.IsTupleType():
+		return !slices.ContainsFunc(ty.TupleElementTypes(), func(el cty.Type) bool { return !always(el, want.ElementType()) })
+	}
+	return false
 }
 
 func describe(err error) string {

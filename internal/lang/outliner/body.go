@@ -22,12 +22,22 @@ const maxNested = 4
 // body returns the parts of a body: its arguments, and those of its nested blocks. path is the
 // path of the body. Without a schema, nested blocks are lists, and arguments have the types of
 // their expressions.
-func (p *printer) body(f *frame, cfg *config.Module, body hcl.Body, s *schema.Block, path string) (out []outline.Part) {
+func (p *printer) body(f *frame, cfg *config.Module, body hcl.Body, s *schema.Block, path string) []outline.Part {
+	return p.bodyOf(f, cfg, body, s, path, cty.NilVal)
+}
+
+// bodyOf is body for arguments whose values are known: all is an object of them with the types of the schema.
+// cty.NilVal means that they are not known.
+func (p *printer) bodyOf(f *frame, cfg *config.Module, body hcl.Body, s *schema.Block, path string, all cty.Value) (out []outline.Part) {
 	in := p.o.Shared.body(cfg, body)
 	for _, name := range in.names {
 		var want *schema.Attribute
 		if s != nil {
 			want = s.Attributes[name]
+		}
+		if all != cty.NilVal && want != nil && want.Type != cty.NilType {
+			out = p.valued(out, f, in.attrs[name].Expr, all.GetAttr(name), path+"."+name)
+			continue
 		}
 		out = p.argument(out, f, in.attrs[name].Expr, want, path+"."+name)
 	}
@@ -48,13 +58,18 @@ func (p *printer) argument(out []outline.Part, f *frame, x hcl.Expression, want 
 		p.because(failure(ds))
 		return append(out, outline.Part{Path: path, Print: p.expr(f, x, nil), Unknown: true, At: x.Range()})
 	}
-	if isNull(v) {
-		return out
-	}
-	if want != nil && want.Type != cty.NilType {
+	if want != nil && want.Type != cty.NilType && !isNull(v) {
 		if c, err := value.Convert(v, want.Type); err == nil {
 			v = c
 		}
+	}
+	return p.valued(out, f, x, v, path)
+}
+
+// valued appends the parts of an argument with a value.
+func (p *printer) valued(out []outline.Part, f *frame, x hcl.Expression, v cty.Value, path string) []outline.Part {
+	if isNull(v) {
+		return out
 	}
 	return marked(p.split(out, f, x, v, nil, path), len(out), v)
 }
@@ -85,6 +100,7 @@ func (p *printer) split(out []outline.Part, f *frame, x hcl.Expression, v cty.Va
 	bare, _ := v.Unmark()
 	ty := bare.Type()
 	if bare.IsKnown() && !bare.IsNull() && !value.Secret(v) && (ty.IsMapType() || ty.IsObjectType()) && bare.LengthInt() > 0 && len(keys) < maxNested {
+		out = slices.Grow(out, bare.LengthInt())
 		for it := bare.ElementIterator(); it.Next(); {
 			k, el := it.Element()
 			k, _ = k.Unmark()

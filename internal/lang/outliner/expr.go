@@ -62,14 +62,20 @@ type loop struct {
 
 // A printer computes fingerprints in one task.
 type printer struct {
-	t    *demand.Task
-	o    *Options
-	memo map[any]result // by what is computed once
+	t *demand.Task
+	o *Options
+	// What is computed once: definitions, instances, and everything else.
+	parts     map[partKey]result
+	instances map[*eval.Desired]result
+	memo      map[any]result
 	// bodies contains the arguments of instances: they are part of the outline, and of the
 	// fingerprints of the values that refer to the instances.
 	bodies map[*eval.Desired]printedBody
 	after  map[*config.Resource][]string // see dependsOn
 	depth  int
+	// The frames that were used last: most are used several times in a row.
+	inModule, inDesired *frame
+	desired             *eval.Desired // of inDesired
 	// exact is true if the last fingerprint is that of a value.
 	exact bool
 	// why contains the reasons for which values are unknown, since reasons was called.
@@ -89,14 +95,16 @@ type printedBody struct {
 }
 
 func newPrinter(t *demand.Task, o *Options) *printer {
-	return &printer{t: t, o: o, memo: map[any]result{}, bodies: map[*eval.Desired]printedBody{}, after: map[*config.Resource][]string{}}
+	return &printer{t: t, o: o, parts: map[partKey]result{}, instances: map[*eval.Desired]result{}, memo: map[any]result{}, bodies: map[*eval.Desired]printedBody{}, after: map[*config.Resource][]string{}}
 }
 
 // reasons returns the reasons for which values are unknown, sorted, since the last call.
 func (p *printer) reasons() []string {
 	out := p.why
 	p.why = nil
-	slices.Sort(out)
+	if !slices.IsSorted(out) { // it may belong to a result in memo
+		out = slices.Sorted(slices.Values(out))
+	}
 	return out
 }
 
@@ -107,24 +115,30 @@ func (p *printer) made(d *digest) outline.Print {
 }
 
 // once computes the fingerprint of something that many expressions refer to.
-func (p *printer) once(key any, f func() outline.Print) outline.Print {
-	if v, ok := p.memo[key]; ok {
+func (p *printer) once(key any, f func() outline.Print) outline.Print { return once(p, p.memo, key, f) }
+
+func once[K comparable](p *printer, memo map[K]result, key K, f func() outline.Print) outline.Print {
+	if v, ok := memo[key]; ok {
 		p.exact = v.exact
 		p.becauseOf(v.why)
 		return v.Print
 	}
-	p.memo[key] = result{Print: newDigest("cycle").sum()} // for a reference to itself, which is an error elsewhere
+	memo[key] = result{Print: newDigest("cycle").sum()} // for a reference to itself, which is an error elsewhere
 	outer := p.why
 	p.why = nil
 	v := f()
 	why := p.why
-	p.memo[key] = result{v, p.exact, why}
+	memo[key] = result{v, p.exact, why}
 	p.why = outer
 	p.becauseOf(why)
 	return v
 }
 
 func (p *printer) becauseOf(all []string) {
+	if len(p.why) == 0 {
+		p.why = slices.Clip(all)
+		return
+	}
 	for _, text := range all {
 		p.because(text)
 	}
@@ -189,7 +203,7 @@ type partKey struct {
 func (p *printer) definition(f *frame, x hcl.Expression, path []step) outline.Print {
 	native, ok := unwrap(x).(hclsyntax.Expression)
 	if m, whole := f.scope.(*eval.Module); ok && whole && len(f.loops) == 0 && f.unit == nil && f.self == "" {
-		return p.once(partKey{m, native, pathText(path)}, func() outline.Print { return p.defined(f, native, path) })
+		return once(p, p.parts, partKey{m, native, pathText(path)}, func() outline.Print { return p.defined(f, native, path) })
 	}
 	return p.defined(f, x, path)
 }
@@ -202,8 +216,11 @@ func (p *printer) defined(f *frame, x hcl.Expression, path []step) outline.Print
 	defer func() { p.depth-- }()
 	switch x := unwrap(x).(type) {
 	case *hclsyntax.ScopeTraversalExpr:
-		if ref, ok := steps(x.Traversal); ok {
-			return p.reference(f, x, slices.Concat(ref, path))
+		if ref, ok := p.steps(x); ok {
+			if len(path) > 0 {
+				ref = slices.Concat(ref, path)
+			}
+			return p.reference(f, x, ref)
 		}
 	case *hclsyntax.RelativeTraversalExpr:
 		if more, ok := steps(x.Traversal); ok {
@@ -280,6 +297,12 @@ func (p *printer) object(f *frame, x *hclsyntax.ObjectConsExpr, path []step) out
 	}
 	items := make([]item, 0, len(x.Items))
 	for _, i := range x.Items {
+		if k, ok := i.KeyExpr.(*hclsyntax.ObjectConsKeyExpr); ok && !k.ForceNonLiteral {
+			if name := hcl.ExprAsKeyword(k.Wrapped); name != "" {
+				items = append(items, item{name, i.ValueExpr})
+				continue
+			}
+		}
 		k, ds := p.eval(f, i.KeyExpr)
 		if k, _ = k.Unmark(); ds.HasErrors() || !k.IsKnown() || k.IsNull() || !k.Type().IsPrimitiveType() {
 			return p.generic(f, x, path)
@@ -360,7 +383,7 @@ func (p *printer) reference(f *frame, x hcl.Expression, path []step) outline.Pri
 		if l == nil || l.Value == nil {
 			return p.unresolved(path)
 		}
-		at := moduleFrame(f.mod)
+		at := p.moduleFrame(f.mod)
 		p.o.Shared.add(l.Value.Expr)
 		if len(rest) > 0 {
 			return p.expr(at, l.Value.Expr, rest)
@@ -423,7 +446,7 @@ func (p *printer) variableOnce(m *eval.Module, name string, path []step) outline
 	if s == nil {
 		return p.unresolved([]step{cty.StringVal(name)})
 	}
-	x := p.expr(inputFrame(m), s.Expr, path)
+	x := p.expr(p.inputFrame(m), s.Expr, path)
 	if v.Type == cty.DynamicPseudoType || len(path) > 0 {
 		return x
 	}
@@ -479,7 +502,7 @@ func (p *printer) module(m *eval.Module, name string, path []step) outline.Print
 // times adds the argument that repeats a block.
 func (p *printer) times(d *digest, m *eval.Module, r config.Repeat) *digest {
 	if s := repetition(r); s != nil {
-		d.print(p.expr(moduleFrame(m), s.Expr, nil))
+		d.print(p.expr(p.moduleFrame(m), s.Expr, nil))
 	}
 	return d
 }
@@ -500,7 +523,7 @@ func (p *printer) output(m *eval.Module, name string, path []step) outline.Print
 		return p.unresolved([]step{cty.StringVal(name)})
 	}
 	p.o.Shared.add(o.Value.Expr)
-	given := p.expr(moduleFrame(m), o.Value.Expr, path)
+	given := p.expr(p.moduleFrame(m), o.Value.Expr, path)
 	if o.Settings["type"] == nil {
 		return given
 	}
@@ -514,7 +537,7 @@ func (p *printer) unknownOutput(m *eval.Module, name string, path []step) outlin
 		return p.output(m, name, path)
 	}
 	p.o.Shared.add(o.Value.Expr)
-	return p.definition(moduleFrame(m), o.Value.Expr, path)
+	return p.definition(p.moduleFrame(m), o.Value.Expr, path)
 }
 
 // typeDigest returns the digest of a type constraint.
@@ -540,7 +563,7 @@ func (p *printer) missing(call *eval.Call) outline.Print {
 		f := p.callFrame(call)
 		for _, s := range []*config.Setting{cfg.Source, cfg.Version} {
 			if s != nil {
-				d.print(p.expr(moduleFrame(call.Module()), s.Expr, nil))
+				d.print(p.expr(p.moduleFrame(call.Module()), s.Expr, nil))
 			}
 		}
 		for _, b := range p.body(f, call.Module().Node.Config, cfg.Body, nil, "") {
@@ -609,7 +632,7 @@ func (p *printer) attribute(d *eval.Desired, path []step) outline.Print {
 		return p.instance(d)
 	}
 	if s := p.o.Shared.body(d.Resource.Mod.Node.Config, d.Resource.Config().Body).attrs[keyText(path[0])]; s != nil {
-		f := desiredFrame(d)
+		f := p.desiredFrame(d)
 		if v, ds := p.eval(f, s.Expr); ds.HasErrors() || !isNull(v) {
 			return p.expr(f, s.Expr, path[1:])
 		}
@@ -620,7 +643,7 @@ func (p *printer) attribute(d *eval.Desired, path []step) outline.Print {
 
 // instance returns the fingerprint of the configuration of an instance.
 func (p *printer) instance(d *eval.Desired) outline.Print {
-	return p.once(d, func() outline.Print {
+	return once(p, p.instances, d, func() outline.Print {
 		x := newDigest("instance").text(p.o.address(d)).text(d.Resource.Provider().String())
 		for _, b := range p.arguments(d) {
 			x.text(b.Path).print(b.Print)
@@ -766,8 +789,19 @@ func unwrap(x hcl.Expression) hcl.Expression {
 	}
 }
 
+// steps returns the steps of a reference. The caller must not modify them.
+func (p *printer) steps(x *hclsyntax.ScopeTraversalExpr) ([]step, bool) {
+	n := p.o.Shared.node(x)
+	if n == nil {
+		return steps(x.Traversal)
+	}
+	n.walk.Do(func() { n.steps, n.walks = steps(x.Traversal) })
+	return n.steps, n.walks
+}
+
 // steps converts a traversal to steps. ok is false for splats and for unknown, null or marked keys.
 func steps(t hcl.Traversal) (out []step, ok bool) {
+	out = make([]step, 0, len(t))
 	for _, s := range t {
 		switch s := s.(type) {
 		case hcl.TraverseRoot:
@@ -802,11 +836,17 @@ func traversal(path []step) hcl.Traversal {
 	return out
 }
 
-func moduleFrame(m *eval.Module) *frame { return &frame{mod: m, scope: m} }
+// moduleFrame returns the frame of a module instance. The caller must not modify it.
+func (p *printer) moduleFrame(m *eval.Module) *frame {
+	if p.inModule == nil || p.inModule.mod != m {
+		p.inModule = &frame{mod: m, scope: m}
+	}
+	return p.inModule
+}
 
 // inputFrame returns the frame of the inputs of a module instance.
-func inputFrame(m *eval.Module) *frame {
-	f := &frame{mod: m.Parent(), scope: m.CallScope(), in: moduleFrame(m.Parent())}
+func (p *printer) inputFrame(m *eval.Module) *frame {
+	f := &frame{mod: m.Parent(), scope: m.CallScope(), in: p.moduleFrame(m.Parent())}
 	if s := repetition(m.CalledBy().Config().Repeat); s != nil {
 		f.repeat = s.Expr
 	}
@@ -818,19 +858,23 @@ func inputFrame(m *eval.Module) *frame {
 
 // callFrame returns the frame of the inputs of a call without a certain instance.
 func (p *printer) callFrame(call *eval.Call) *frame {
-	f := &frame{mod: call.Module(), scope: call.AnyScope(), in: moduleFrame(call.Module())}
+	f := &frame{mod: call.Module(), scope: call.AnyScope(), in: p.moduleFrame(call.Module())}
 	if s := repetition(call.Config().Repeat); s != nil {
 		f.repeat = s.Expr
 	}
 	return f
 }
 
-// desiredFrame returns the frame of the arguments of an instance.
-func desiredFrame(d *eval.Desired) *frame {
-	f := &frame{mod: d.Resource.Mod, scope: d.Scope(cty.NilVal), in: moduleFrame(d.Resource.Mod), key: d.Key().Value()}
+// desiredFrame returns the frame of the arguments of an instance. The caller must not modify it.
+func (p *printer) desiredFrame(d *eval.Desired) *frame {
+	if p.desired == d {
+		return p.inDesired
+	}
+	f := &frame{mod: d.Resource.Mod, scope: d.Scope(cty.NilVal), in: p.moduleFrame(d.Resource.Mod), key: d.Key().Value()}
 	if s := repetition(d.Resource.Config().Repeat); s != nil {
 		f.repeat = s.Expr
 	}
+	p.desired, p.inDesired = d, f
 	return f
 }
 

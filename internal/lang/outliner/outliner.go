@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
@@ -45,6 +46,8 @@ type Options struct {
 	Schema func(addr.Provider) *schema.Provider
 	// Shared caches the expressions of the module tree for other outlines. nil means no cache.
 	Shared *Shared
+	// Configs is that of the Phase of the evaluation. Its values are not computed again. nil means that all are.
+	Configs *Configs
 }
 
 // input returns the fingerprint of an unknown part of a root variable from Inputs, and the reasons
@@ -189,13 +192,47 @@ func Inputs(u explanation.InputSource) func(name string, path []cty.Value) (Fram
 // unknown.
 type Phase struct {
 	Schemas func(addr.Provider) *schema.Provider
+	// Configs receives the arguments of the instances whose values are computed. nil keeps nothing.
+	Configs *Configs
+}
+
+// Configs contains the evaluated arguments of instances, with the types of their schemas. The zero value is empty
+// and usable. Its methods may be called concurrently.
+type Configs struct {
+	mu sync.Mutex
+	of map[*eval.Desired]cty.Value
+}
+
+func (c *Configs) put(d *eval.Desired, v cty.Value) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = map[*eval.Desired]cty.Value{}
+	}
+	c.of[d] = v
+}
+
+// get returns the arguments of an instance, or cty.NilVal if they are not known here.
+func (c *Configs) get(d *eval.Desired) cty.Value {
+	if c == nil {
+		return cty.NilVal
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.of[d]
 }
 
 var _ eval.Phase = Phase{}
 
 // Value implements eval.Phase.
 func (p Phase) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
-	_, v, _ := p.Values(t, d)
+	config, v, ok := p.Values(t, d)
+	if ok {
+		p.Configs.put(d, config)
+	}
 	return v, nil
 }
 
@@ -246,14 +283,17 @@ type collector struct {
 // add adds an object, after its parts were computed.
 func (c collector) add(o *outline.Object) {
 	o.Why = c.p.reasons()
-	slices.SortStableFunc(o.Parts, func(a, b outline.Part) int { return cmp.Compare(a.Path, b.Path) })
+	if byPath := func(a, b outline.Part) int { return cmp.Compare(a.Path, b.Path) }; !slices.IsSortedFunc(o.Parts, byPath) {
+		o.Parts = slices.Clone(o.Parts) // others may have the slice
+		slices.SortStableFunc(o.Parts, byPath)
+	}
 	c.out.Objects = append(c.out.Objects, o)
 }
 
 // module adds the objects of a module instance and of the modules that it calls.
 func (c collector) module(m *eval.Module) {
 	p, cfg := c.p, m.Node.Config
-	f := moduleFrame(m)
+	f := p.moduleFrame(m)
 	prefix := "" // after moves
 	if at := p.o.module(m.Addr); at != "" {
 		prefix = string(at) + "."
@@ -324,7 +364,7 @@ func (c collector) call(m *eval.Module, call *eval.Call) {
 	if now := call.Addr(); now != out.Addr {
 		out.Was = now
 	}
-	f := moduleFrame(m)
+	f := p.moduleFrame(m)
 	for name, s := range map[string]*config.Setting{" source": cfg.Source, " version": cfg.Version} {
 		if s != nil {
 			out.Parts = append(out.Parts, outline.Part{Path: name, Print: p.expr(f, s.Expr, nil), At: s.Range})
@@ -349,7 +389,7 @@ func (c collector) call(m *eval.Module, call *eval.Call) {
 			p.once(l2{call, "unknown"}, func() outline.Print {
 				s := repetition(cfg.Repeat)
 				if s != nil {
-					c.add(&outline.Object{Kind: outline.Call, Addr: out.Addr + " instances", Instance: ModuleInstance(child.Addr), Some: true, At: cfg.At, Parts: []outline.Part{{Path: " " + s.Name, Print: p.expr(moduleFrame(m), s.Expr, nil), Unknown: true, At: s.Range}}})
+					c.add(&outline.Object{Kind: outline.Call, Addr: out.Addr + " instances", Instance: ModuleInstance(child.Addr), Some: true, At: cfg.At, Parts: []outline.Part{{Path: " " + s.Name, Print: p.expr(p.moduleFrame(m), s.Expr, nil), Unknown: true, At: s.Range}}})
 				}
 				return outline.Print{}
 			})
@@ -369,8 +409,8 @@ func (c collector) instance(d *eval.Desired, some bool) *outline.Object {
 		out.Was = now
 	}
 	out.Of = strings.TrimSuffix(out.Addr, d.Key().String())
-	out.Parts = slices.Clone(p.arguments(d))
-	f := moduleFrame(d.Resource.Mod)
+	out.Parts = p.arguments(d) // append copies them
+	f := p.moduleFrame(d.Resource.Mod)
 	if s := repetition(cfg.Repeat); s != nil && some {
 		out.Parts = append(out.Parts, outline.Part{Path: " " + s.Name, Print: p.expr(f, s.Expr, nil), Unknown: true, At: s.Range})
 	}
@@ -380,7 +420,7 @@ func (c collector) instance(d *eval.Desired, some bool) *outline.Object {
 	if cfg.Provider != nil {
 		x := newDigest(cfg.Provider.String())
 		if cfg.Provider.Key != nil {
-			x.print(p.expr(desiredFrame(d), cfg.Provider.Key, nil))
+			x.print(p.expr(p.desiredFrame(d), cfg.Provider.Key, nil))
 		}
 		fixed("provider", x, cfg.Provider.At)
 	}
@@ -400,7 +440,7 @@ func (c collector) instance(d *eval.Desired, some bool) *outline.Object {
 		out.Parts = p.argument(out.Parts, f, l.PreventDestroy.Expr, nil, " lifecycle.prevent_destroy")
 	}
 	if in, ds := d.Ignored(p.t); ds.HasErrors() || in.Unknown != nil {
-		out.Parts = append(out.Parts, outline.Part{Path: " lifecycle.ignore_changes", Print: p.ignored(desiredFrame(d), newDigest("ignore"), l.Ignore).sum(), Unknown: true, At: at("ignore_changes")})
+		out.Parts = append(out.Parts, outline.Part{Path: " lifecycle.ignore_changes", Print: p.ignored(p.desiredFrame(d), newDigest("ignore"), l.Ignore).sum(), Unknown: true, At: at("ignore_changes")})
 	} else if in.All || len(in.Paths) > 0 {
 		x := newDigest(strconv.FormatBool(in.All))
 		for _, name := range sortedRefs(in.Paths) {
@@ -422,8 +462,11 @@ func (c collector) instance(d *eval.Desired, some bool) *outline.Object {
 		}
 		fixed("depends_on", x, cfg.At)
 	}
-	out.Parts = p.rules(out.Parts, desiredFrame(d), cfg.Pre, " precondition")
-	own := desiredFrame(d)
+	out.Parts = p.rules(out.Parts, p.desiredFrame(d), cfg.Pre, " precondition")
+	if len(cfg.Post) == 0 && cfg.Connection == nil && len(cfg.Provisioners) == 0 {
+		return out
+	}
+	own := new(*p.desiredFrame(d))
 	own.scope, own.self = d.Scope(cty.DynamicVal), out.Addr
 	out.Parts = p.rules(out.Parts, own, cfg.Post, " postcondition")
 	mod := d.Resource.Mod.Node.Config
@@ -514,7 +557,7 @@ func (p *printer) argumentsOnce(d *eval.Desired) []outline.Part {
 	if s := p.o.schemaOf(d.Resource.Provider(), cfg.Addr.Mode, cfg.Addr.Type); s != nil {
 		b = s.Block
 	}
-	return p.body(desiredFrame(d), d.Resource.Mod.Node.Config, cfg.Body, b, "")
+	return p.bodyOf(p.desiredFrame(d), d.Resource.Mod.Node.Config, cfg.Body, b, "", p.o.Configs.get(d))
 }
 
 // rules appends the parts of conditions: their results and messages.
@@ -547,7 +590,7 @@ func addressOf(m *eval.Module, ref hcl.Traversal) string {
 // settings adds the parts of the configuration that belong to no object.
 func (c collector) settings(root *eval.Module) {
 	p, cfg := c.p, root.Node.Config
-	f := moduleFrame(root)
+	f := p.moduleFrame(root)
 	seen := map[*config.Module]bool{}
 	c.p.o.walk(root, func(prefix string, m *config.Module) {
 		if seen[m] {

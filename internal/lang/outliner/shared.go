@@ -46,6 +46,9 @@ type node struct {
 	refs     []*hclsyntax.ScopeTraversalExpr // the references in the expression
 	once     sync.Once
 	text     string // set by once: the text without comments and white space
+	walk     sync.Once
+	steps    []step // set by walk, of a reference
+	walks    bool   // set by walk: the reference consists of steps
 }
 
 // body returns the arguments and blocks of a body. s may be nil.

@@ -49,6 +49,7 @@ func (x *UnitPrinter) split(out []outline.Part, address []step, v cty.Value, pat
 	bare, _ := v.Unmark()
 	ty := bare.Type()
 	if bare.IsKnown() && !bare.IsNull() && (ty.IsMapType() || ty.IsObjectType()) && bare.LengthInt() > 0 && depth < maxNested {
+		out = slices.Grow(out, bare.LengthInt())
 		for it := bare.ElementIterator(); it.Next(); {
 			k, el := it.Element()
 			k, _ = k.Unmark()

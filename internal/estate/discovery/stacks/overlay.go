@@ -64,15 +64,19 @@ func (u *Overlay) Locate(path string) string {
 	}
 	u.mu.RLock()
 	defer u.mu.RUnlock()
-	for dir, rest := path, ""; ; {
+	if len(u.dirs) == 0 {
+		return path
+	}
+	whole := filepath.Clean(path)
+	for dir := whole; ; {
 		if from, ok := u.dirs[dir]; ok {
-			return filepath.Join(from, rest)
+			return filepath.Join(from, whole[len(dir):])
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
 			return path
 		}
-		dir, rest = up, filepath.Join(filepath.Base(dir), rest)
+		dir = up
 	}
 }
 
