@@ -37,7 +37,9 @@ type SubjectOptions struct {
 // Subjects are the objects of a configuration about which rules are written. Its methods must not
 // be called concurrently.
 type Subjects struct {
-	All       []*Subject
+	All []*Subject
+	// Partial means that there may be other subjects in called modules that are not installed.
+	Partial   bool
 	explainer *origin.Explainer
 	task      *demand.Task
 }
@@ -51,9 +53,9 @@ func (e *Engine) Subjects(ctx context.Context, o SubjectOptions) (*Subjects, dia
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	all := subject.Of(task, x.Eval, subject.Options{Schema: schemas, Wants: o.Wants, Values: phase.Values})
+	all, partial := subject.Of(task, x.Eval, subject.Options{Schema: schemas, Wants: o.Wants, Values: phase.Values})
 	phase.done = nil // an explanation needs few values
-	return &Subjects{All: all, explainer: x, task: task}, nil
+	return &Subjects{All: all, Partial: partial, explainer: x, task: task}, nil
 }
 
 // computing is the phase of an evaluation by one task. A value that both a subject and references need is

@@ -19,7 +19,8 @@ type UnitConfig struct {
 	dir    *workcopy.UnitDirectory
 }
 
-// Config returns the configuration of a unit. It fetches nothing and creates no directory.
+// Config returns the configuration of a unit. It fetches nothing and creates no directory. A module that is
+// on this machine and cannot be read is an error.
 func (e *Estate) Config(ctx context.Context, u *discovery.Unit) (*UnitConfig, diag.List) {
 	if u.Broken != nil {
 		return nil, u.Broken
@@ -34,8 +35,14 @@ func (e *Estate) Config(ctx context.Context, u *discovery.Unit) (*UnitConfig, di
 	if ds = append(ds, more...); tf != nil {
 		out.Source = tf.Source
 	}
-	if m := e.dirs.Module(t, in); m.Root != nil && m.Dir != nil {
+	switch m := e.dirs.Module(t, in); {
+	case m.Dir == nil:
+	case m.Root != nil:
 		out.Module, out.dir = m.Root, m.Dir
+	case m.Whole: // otherwise hooks may still change the files
+		errs, set := m.Dir.RootErrors()
+		e.Sources().Include(set)
+		ds = append(ds, errs...)
 	}
 	return out, ds
 }

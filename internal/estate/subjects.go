@@ -67,6 +67,8 @@ type UnitSubjects struct {
 	Name string               // with the prefix
 	Meta map[string]cty.Value // facts about the unit
 	All  []*subject.Subject
+	// Partial means that there may be other subjects in modules that are not on this machine.
+	Partial bool
 	// Explain returns the explanation of the value at an address, or nil if there is none. The first
 	// call evaluates the unit again. It must not be called concurrently.
 	Explain func(address string) *explanation.Explanation
@@ -90,6 +92,7 @@ func (c *moduleCell) Describe() (string, *source.Range) {
 // moduleSubjects is the value of a moduleCell.
 type moduleSubjects struct {
 	all     []*subject.Subject // nil after Subjects.Of
+	partial bool               // as in UnitSubjects
 	module  *workcopy.Module   // nil after Subjects.Of
 	outputs cty.Value
 	diags   diag.List
@@ -122,7 +125,7 @@ func (x *Subjects) Of(ctx context.Context, u *discovery.Unit) (*UnitSubjects, di
 	if !m.diags.HasErrors() {
 		c := &unitCollector{x: x, u: u, in: u.In(x.loader), t: t, m: m.module, out: out}
 		c.unit()
-		out.All = append(out.All, m.all...)
+		out.All, out.Partial = append(out.All, m.all...), m.partial
 		out.Explain = x.explain(ctx, u)
 	}
 	m.all, m.module = nil, nil // other units read the outputs
@@ -229,6 +232,7 @@ func (x *Subjects) compute(t *demand.Task, u *discovery.Unit) *moduleSubjects {
 		out.diags = ds
 		return out
 	}
+	out.partial = found.Partial || m.Root == nil
 	files := map[string]string{"": ""} // names as they are shown
 	for _, s := range found.All {
 		name, ok := files[s.At.Filename]

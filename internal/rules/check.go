@@ -37,6 +37,8 @@ type Unit struct {
 	Name     string // "" in a directory
 	Meta     map[string]cty.Value
 	Subjects []*subject.Subject
+	// Partial means that there may be other subjects in modules that are not available.
+	Partial bool
 	// Explain returns the explanation of the value at an address, or nil if there is none. It must
 	// be callable until Finish returns. nil means that nothing can be explained.
 	Explain func(address string) *explanation.Explanation
@@ -75,6 +77,7 @@ type Checker struct {
 
 	mu       sync.Mutex
 	kept     []kept
+	partial  bool // a unit is partial
 	findings []*finding.Finding
 	failed   map[failure][]string // the subjects of each failure
 	passed   int
@@ -156,6 +159,7 @@ func (c *Checker) Add(u *Unit) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.kept = append(c.kept, keep...)
+	c.partial = c.partial || u.Partial
 	c.take(b)
 }
 
@@ -309,7 +313,10 @@ func (b *batch) check(r *Rule, s *subject.Subject) {
 	}
 	if r.filter != nil {
 		switch b.decide(sc, r.filter, "filter") {
-		case failed, fails:
+		case failed:
+			b.uncertain(r, s, nil)
+			return
+		case fails:
 			return
 		case unknown:
 			b.unknown(sc, r.filter)
@@ -323,10 +330,33 @@ func (b *batch) check(r *Rule, s *subject.Subject) {
 			b.unknown(sc, cond.expr)
 		case holds:
 			b.passed++
+		case failed:
+			b.uncertain(r, s, b.c.known[cond.expr].parts)
 		case fails:
+			if b.uncertain(r, s, b.c.known[cond.expr].parts) {
+				continue
+			}
 			b.add(r, s, finding.Fail, b.message(sc, cond), b.c.known[cond.expr].parts)
 		}
 	}
+}
+
+// uncertain adds a finding about a rule that does not hold if its subject exists. It returns false if the
+// subject certainly exists.
+func (b *batch) uncertain(r *Rule, s *subject.Subject, parts []string) bool {
+	if s.Uncertain == "" {
+		return false
+	}
+	b.add(r, s, finding.Unknown, "It is not known yet whether the rule holds: the object may not exist, because "+s.Uncertain+" is not known "+b.c.when()+".", parts)
+	return true
+}
+
+// when returns when unknown values become known at the latest, as in "not known before a plan".
+func (c *Checker) when() string {
+	if c.o.Planned {
+		return "before the apply"
+	}
+	return "before a plan"
 }
 
 // operation reports whether a rule applies to the planned operation on a subject.
@@ -425,8 +455,11 @@ func (b *batch) evaluate(sc *scope, x *lang.Expr, what string) (result decision,
 	return fails, true
 }
 
-// fail records an expression with an error.
+// fail records an expression with an error, if its subject certainly exists.
 func (b *batch) fail(sc *scope, m *diag.Message) {
+	if sc.subject.Uncertain != "" {
+		return
+	}
 	f := failure{rule: sc.rule, at: sc.rule.At, detail: m.Detail}
 	if m.At != nil {
 		f.at = *m.At
@@ -676,10 +709,7 @@ func pathText(steps []hcl.Traverser) (out string, whole bool) {
 
 // waits returns the reasons for which an expression is unknown.
 func (s *scope) waits(t *demand.Task, x *lang.Expr) (out []string) {
-	when := "before a plan"
-	if s.c.o.Planned {
-		when = "before the apply"
-	}
+	when := s.c.when()
 	for _, i := range s.c.known[x].refs {
 		ref := s.c.refs[i]
 		text := ref.text
@@ -718,8 +748,15 @@ func (s *scope) waits(t *demand.Task, x *lang.Expr) (out []string) {
 			if name == "core::getresources" {
 				name = "resources"
 			}
-			if v := s.c.list(name, l.kind, cmp.Or(l.pattern.text, "*")); !v.IsWhollyKnown() {
+			v := s.c.list(name, l.kind, cmp.Or(l.pattern.text, "*"))
+			switch {
+			case v.IsWhollyKnown():
+			case v.IsKnown():
 				return []string{"values of the estate are not known " + when}
+			case s.c.partial:
+				return []string{"modules that are not installed may contain other objects"}
+			default:
+				return []string{"the number of objects in the list is not known " + when}
 			}
 		}
 	}

@@ -267,6 +267,9 @@ func (c *Checker) makeList(name string, kind subject.Kind, p Pattern) cty.Value 
 	if name == "changes" && !c.o.Planned {
 		return cty.DynamicVal
 	}
+	if c.partial && name != "changes" && kind != subject.Unit && kind != subject.Edge {
+		return cty.DynamicVal
+	}
 	all := []cty.Value{}
 	read, known := c.fields[name]
 	everything := !known || read == nil
@@ -275,11 +278,15 @@ func (c *Checker) makeList(name string, kind subject.Kind, p Pattern) cty.Value 
 		if s.Kind != kind && (name != "changes" || s.Kind != subject.Data) || !p.Match(s.Name) {
 			continue
 		}
-		if s.Some {
-			return cty.DynamicVal
-		}
-		if name == "changes" && s.Unplanned() || name != "changes" && s.Gone {
+		switch {
+		case name == "changes": // what is deferred is not planned
+			if s.Unplanned() {
+				continue
+			}
+		case s.Gone:
 			continue
+		case s.Some || s.Uncertain != "":
+			return cty.DynamicVal
 		}
 		item := map[string]cty.Value{}
 		for field, v := range s.Meta {

@@ -162,7 +162,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	}
 	r, ds := look(ctx, c, o)
 	if ds.HasErrors() {
-		return c.Fail(ds)
+		return c.Fail(shownErrors(c, ds))
 	}
 	r.Without(known)
 	if o.fix {
@@ -218,6 +218,25 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 		return 1
 	}
 	return 0
+}
+
+// shownErrors returns errors with the names of files as they are shown. It adds the text of the files to the
+// sources of the report.
+func shownErrors(c *command.Call, ds diag.List) diag.List {
+	return ds.Rename(func(name string) string {
+		if !filepath.IsAbs(name) {
+			return name
+		}
+		short := shown(c, name)
+		if c.Report.Set.File(short) == nil {
+			if c.Report.Set.Adopt(short, c.Report.Set, name); c.Report.Set.File(short) == nil {
+				if text, err := readfile.Whole(name); err == nil {
+					c.Report.Set.Add(&source.File{Path: short, Bytes: text})
+				}
+			}
+		}
+		return short
+	})
 }
 
 // look checks the working directory: its units, or its module if there are none.
@@ -332,6 +351,9 @@ func lintDirectory(ctx context.Context, c *command.Call, o *options, set *rulech
 	}
 	l := &lint.Linter{On: o.on, Root: c.Dir}
 	found := l.Module(lint.NewModule(m, c.Path))
+	if ds := l.Errors(); len(ds) > 0 {
+		return nil, ds
+	}
 	if set == nil {
 		return found, nil
 	}

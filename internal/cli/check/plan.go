@@ -105,7 +105,7 @@ func estatePlan(ctx context.Context, c *command.Call, o *options, set *rulecheck
 			}})
 		}
 	}
-	return unitPlans(ctx, c, o, set, all, p.About.Alone)
+	return unitPlans(ctx, c, o, set, all, p.About.Alone, false)
 }
 
 // unitPlan is the plan of one unit in a file.
@@ -115,8 +115,8 @@ type unitPlan struct {
 }
 
 // unitPlans checks the rules for the plans of units. The only plan of an estate with alone is that of
-// the only unit, whatever its name.
-func unitPlans(ctx context.Context, c *command.Call, o *options, set *rulecheck.Rules, all []unitPlan, alone bool) (res rules.Result, _ diag.List) {
+// the only unit, whatever its name. inJSON is as in rules.Planned.
+func unitPlans(ctx context.Context, c *command.Call, o *options, set *rulecheck.Rules, all []unitPlan, alone, inJSON bool) (res rules.Result, _ diag.List) {
 	if set == nil {
 		return res, nil
 	}
@@ -149,6 +149,6 @@ func unitPlans(ctx context.Context, c *command.Call, o *options, set *rulecheck.
 	if ds.HasErrors() {
 		return res, ds
 	}
-	res, more := set.Estate(ctx, e, rulecheck.OfEstate{Plans: plans, Schemas: units.KeptSchemas(c, func(dir string) string { return dir })})
+	res, more := set.Estate(ctx, e, rulecheck.OfEstate{Plans: plans, InJSON: inJSON, Schemas: units.KeptSchemas(c, func(dir string) string { return dir })})
 	return res, append(ds, more...)
 }

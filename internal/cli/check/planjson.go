@@ -2,11 +2,14 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -15,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/rules"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
@@ -74,10 +78,10 @@ func jsonPlan(ctx context.Context, c *command.Call, o *options, set *rulecheck.R
 				all = append(all, unitPlan{u.Name, func() (*plan.Plan, error) { return planIn(u.Plan) }})
 			}
 		}
-		return unitPlans(ctx, c, o, set, all, false)
+		return unitPlans(ctx, c, o, set, all, false, true)
 	}
 	if overUnits(c, o) {
-		return unitPlans(ctx, c, o, set, []unitPlan{{".", func() (*plan.Plan, error) { return planIn(text) }}}, true)
+		return unitPlans(ctx, c, o, set, []unitPlan{{".", func() (*plan.Plan, error) { return planIn(text) }}}, true, true)
 	}
 	p, err := planIn(text)
 	if err != nil {
@@ -100,16 +104,84 @@ func jsonPlan(ctx context.Context, c *command.Call, o *options, set *rulecheck.R
 			given[name] = engine.InputValue{Value: v}
 		}
 	}
-	return set.Directory(ctx, loaded.Engine, rulecheck.Given{Explain: engine.ExplainOptions{Variables: given}, Plan: p, Schema: loaded.KeptSchemas(ctx)})
+	return set.Directory(ctx, loaded.Engine, rulecheck.Given{Explain: engine.ExplainOptions{Variables: given}, Plan: p, InJSON: true, Schema: loaded.KeptSchemas(ctx)})
 }
 
-// planIn returns the plan in a JSON text.
+// planIn returns the plan in a JSON text. Its module instances are those with planned objects.
 func planIn(text []byte) (*plan.Plan, error) {
 	p, err := planjson.ReadPlan(text, plan.Mode(0))
 	if err != nil {
 		return nil, err
 	}
+	var doc struct {
+		Deferred []struct {
+			Address string
+			Change  struct{ Address string } `json:"resource_change"` // Terraform writes the address only here
+		} `json:"deferred_changes"`
+		Prior struct {
+			Values struct {
+				Root moduleDocument `json:"root_module"`
+			}
+		} `json:"prior_state"`
+	}
+	if err := json.Unmarshal(text, &doc); err != nil {
+		return nil, err
+	}
+	for _, d := range doc.Deferred {
+		p.Plan.Deferred = append(p.Plan.Deferred, &plan.Deferred{Addr: cmp.Or(d.Address, d.Change.Address)})
+	}
+	p.Plan.Prior = &state.State{Resources: map[addr.AbsResource]*state.Resource{}}
+	if err := doc.Prior.Values.Root.data(p.Plan.Prior); err != nil {
+		return nil, err
+	}
+	seen := map[addr.ModuleInstance]bool{}
+	exists := func(m addr.ModuleInstance) {
+		for ok := true; ok && m != "" && !seen[m]; m, _, ok = m.Parent() {
+			seen[m] = true
+			p.Plan.Modules = append(p.Plan.Modules, plan.CalledModule{Addr: m})
+		}
+	}
+	for _, c := range p.Plan.Changes {
+		if c.Op != plan.Delete && c.Op != plan.Forget {
+			exists(c.Addr.Module)
+		}
+	}
+	for a := range p.Plan.Prior.Resources {
+		exists(a.Module)
+	}
+	slices.SortFunc(p.Plan.Modules, func(a, b plan.CalledModule) int { return a.Addr.Compare(b.Addr) })
 	return p.Plan, nil
+}
+
+// A moduleDocument is a module instance in the prior state of a plan in JSON.
+type moduleDocument struct {
+	Resources []struct{ Address, Mode string }
+	Children  []moduleDocument `json:"child_modules"`
+}
+
+// data adds the addresses of the data sources that planning read to a state.
+func (d *moduleDocument) data(to *state.State) error {
+	for _, r := range d.Resources {
+		if r.Mode != "data" {
+			continue
+		}
+		a, err := addr.ParseInstance(r.Address)
+		if err != nil {
+			return err
+		}
+		of := to.Resources[a.Abs()]
+		if of == nil {
+			of = &state.Resource{Addr: a.Abs(), Instances: map[addr.Key]*state.Instance{}}
+			to.Resources[a.Abs()] = of
+		}
+		of.Instances[a.Key] = &state.Instance{}
+	}
+	for i := range d.Children {
+		if err := d.Children[i].data(to); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // inJSON returns a value without a type constraint.

@@ -32,6 +32,7 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -91,6 +92,7 @@ func Test(ctx context.Context, c *command.Call, wanted func(name string) bool) (
 type Given struct {
 	Explain engine.ExplainOptions // with the values of variables
 	Plan    *plan.Plan            // nil means that there is no plan
+	InJSON  bool                  // as in rules.Planned
 	// Schema returns the schema of a provider, or nil if it is not available. nil means that only the
 	// schema of the built-in provider is available.
 	Schema func(addr.Provider) *schema.Provider
@@ -104,7 +106,7 @@ func (r *Rules) Directory(ctx context.Context, e *engine.Engine, given Given) (r
 	if ds.HasErrors() {
 		return rules.Result{}, ds
 	}
-	u := &rules.Unit{Meta: map[string]cty.Value{"name": cty.StringVal("")}, Subjects: found.All}
+	u := &rules.Unit{Meta: map[string]cty.Value{"name": cty.StringVal("")}, Subjects: found.All, Partial: found.Partial}
 	if r.call.UnitDir != "" {
 		u.Name = filepath.ToSlash(sys.RelativeTo(r.dir, r.call.UnitDir))
 		u.Meta["name"] = cty.StringVal(u.Name)
@@ -117,7 +119,7 @@ func (r *Rules) Directory(ctx context.Context, e *engine.Engine, given Given) (r
 		return x
 	}
 	if p != nil {
-		u.Subjects = rules.Planned(u.Subjects, p, o.Wants)
+		u.Subjects, u.Partial = rules.Planned(u.Subjects, p, o.Wants, given.InJSON), false
 	}
 	c := r.checker(ctx, p != nil)
 	c.Add(u)
@@ -127,6 +129,7 @@ func (r *Rules) Directory(ctx context.Context, e *engine.Engine, given Given) (r
 // OfEstate is the input of Estate. The zero value is usable.
 type OfEstate struct {
 	Plans   map[*discovery.Unit]*plan.Plan // nil means that there is no plan
+	InJSON  bool                           // as in rules.Planned
 	Schemas estate.ProviderSchemas         // may be nil; see estate.Estate.Subjects
 	// Also is called with the index of each unit, concurrently, before the estate forgets the unit. It may
 	// be nil.
@@ -155,11 +158,11 @@ func (r *Rules) Estate(ctx context.Context, e *estate.Estate, o OfEstate) (rules
 		if ds.HasErrors() {
 			return ds
 		}
-		subjects := found.All
+		subjects, partial := found.All, found.Partial
 		if p := plans[u]; p != nil {
-			subjects = rules.Planned(subjects, p, wants)
+			subjects, partial = rules.Planned(subjects, p, wants, o.InJSON), false
 		}
-		c.Add(&rules.Unit{Name: found.Name, Meta: found.Meta, Subjects: subjects, Explain: found.Explain})
+		c.Add(&rules.Unit{Name: found.Name, Meta: found.Meta, Subjects: subjects, Partial: partial, Explain: found.Explain})
 		if plans == nil { // nothing evaluates the unit again, except to explain a failed rule
 			all.Release(u)
 		}
@@ -178,7 +181,16 @@ func Needed(p *plan.Plan, wants func(subject.Kind, string) bool) *plan.Plan {
 		}
 		return !wants(kind, c.Addr.Resource.Type)
 	})
-	n.Prior, n.PrevRun, n.Actions, n.Drift = nil, nil, nil, nil // plans are large
+	read := map[addr.AbsResource]*state.Resource{} // data sources that planning read
+	if p.Prior != nil {
+		for a, r := range p.Prior.Resources {
+			if a.Resource.Mode == addr.Data && wants(subject.Data, a.Resource.Type) {
+				read[a] = r
+			}
+		}
+	}
+	n.Prior = &state.State{Resources: read}
+	n.PrevRun, n.Actions, n.Drift = nil, nil, nil // plans are large
 	return &n
 }
 

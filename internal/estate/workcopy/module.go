@@ -1,6 +1,7 @@
 package workcopy
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 
@@ -84,15 +85,41 @@ func (m *Maker) module(t *demand.Task, u *unit.Unit) (out *Module, known bool) {
 // module returns the root module without the modules that it calls, or nil if it has errors. Its
 // directory is the one that contains its files on this machine.
 func (p *Parsed) module(f *overlay.FS) *config.Module {
-	return p.root.Local(struct{}{}, func() (*config.Module, bool) {
+	return p.load(f).module
+}
+
+func (p *Parsed) load(f *overlay.FS) loadedRoot {
+	return p.root.Local(struct{}{}, func() (loadedRoot, bool) {
 		m, ds := config.Load(".", config.Options{FS: f, Set: &p.looked, Parses: p.Sources.Parses})
 		if ds.HasErrors() {
-			return nil, !config.Unread(ds)
+			return loadedRoot{errors: ds.Errors()}, !config.Unread(ds)
 		}
 		root := *m
 		root.Dir = filepath.Join(f.Package, f.Sub)
-		return &root, true
+		return loadedRoot{module: &root}, true
 	})
+}
+
+// A loadedRoot is a root module, or the errors for which it cannot be read.
+type loadedRoot struct {
+	module *config.Module
+	errors diag.List
+}
+
+// RootErrors returns the errors for which Root returns nil, and the text of their files. Both name the files
+// by their paths.
+func (d *UnitDirectory) RootErrors() (diag.List, *source.Set) {
+	set := &source.Set{}
+	if d.Parsed == nil {
+		return nil, set
+	}
+	return d.Parsed.load(d.Files).errors.Rename(func(name string) string {
+		path := cmp.Or(d.Files.Locate(name), filepath.Join(d.Path, name))
+		if f := d.Parsed.looked.File(name); f != nil {
+			set.Add(&source.File{Path: path, Bytes: f.Bytes, Layer: f.Layer})
+		}
+		return path
+	}), set
 }
 
 // Root returns the root module of the directory without the modules that it calls. It returns nil

@@ -124,7 +124,7 @@ type Parsed struct {
 
 	own    bool       // not shared, for example because hooks changed the directory
 	looked source.Set // source text of root
-	root   parallel.Cache[struct{}, *config.Module]
+	root   parallel.Cache[struct{}, loadedRoot]
 }
 
 // Dir returns the working directory of a unit. If the module is remote and fetch is false, Dir

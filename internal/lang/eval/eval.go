@@ -122,4 +122,7 @@ type instance struct {
 	each    cty.Value // cty.NilVal without for_each
 	eachKey cty.Value // value of each.key if it differs from the key: unknown during validation
 	count   cty.Value // value of count.index if it differs from the key
+	// uncertain means that the instance may not exist, because the value of count, for_each or enabled is
+	// unknown. Only set with Options.Estimating.
+	uncertain bool
 }

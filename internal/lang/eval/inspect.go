@@ -2,6 +2,7 @@ package eval
 
 import (
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -51,6 +52,27 @@ func (c *Call) AnyScope() lang.Scope {
 		return c.mod
 	}
 	return &instanceScope{Module: c.mod, inst: anyInstance()}
+}
+
+// Uncertain reports whether the resource may have no such instance, because the value of count, for_each or
+// enabled is unknown. It is only true with Options.Estimating.
+func (d *Desired) Uncertain() bool { return d.inst.uncertain }
+
+// Uncertain is as that of Desired, for a module instance. It ignores the modules that contain the call.
+func (m *Module) Uncertain() bool { return m.inst.uncertain }
+
+// Uncertain is as that of Desired, for a provider configuration.
+func (p *ProviderConfig) Uncertain() bool { return p.inst.uncertain }
+
+// Missing returns the keys of the instances of a module that could not be loaded. unknown means that the
+// number is unknown, and uncertain that it may be 0. ok is false if the number has errors.
+func (c *Call) Missing(t *demand.Task) (keys []addr.Key, unknown, uncertain, ok bool) {
+	exp, ds := c.mod.expand(t, c.code.repeat, "module."+c.code.cfg.Name)
+	for _, inst := range exp.all {
+		keys = append(keys, inst.key)
+		uncertain = uncertain || inst.uncertain
+	}
+	return keys, exp.unknown, uncertain, !ds.HasErrors()
 }
 
 // AnyChild returns a module instance that represents all instances of the call if these are

@@ -99,6 +99,30 @@ func (m *Module) expand(t *demand.Task, r repeatCode, what string) (expansion, d
 	}
 }
 
+// estimated marks the instance of an expansion that represents all instances as uncertain, if there may be
+// none.
+func (m *Module) estimated(e expansion, none bool) expansion {
+	e.all[0].uncertain = none && m.ev.o.Estimating
+	return e
+}
+
+// mayBeZero reports whether an unknown number may be 0.
+func mayBeZero(v cty.Value) bool {
+	if v.Type() != cty.Number {
+		return true
+	}
+	least, _ := v.Range().NumberLowerBound()
+	return !least.IsKnown() || least.LessThan(cty.NumberIntVal(1)).True()
+}
+
+// mayBeEmpty reports whether a collection that is not wholly known may be empty.
+func mayBeEmpty(v cty.Value) bool {
+	if v.IsKnown() {
+		return v.LengthInt() == 0
+	}
+	return !v.Type().IsCollectionType() || v.Range().LengthLowerBound() == 0
+}
+
 func (m *Module) unknownCount() expansion {
 	return expansion{form: Counted, unknown: true, all: []instance{{count: cty.UnknownVal(cty.Number)}}}
 }
@@ -135,7 +159,7 @@ func (m *Module) expandCount(t *demand.Task, x *lang.Expr, what string) (expansi
 		return bad("The given \"count\" argument value is null. An integer is required.")
 	case !v.IsKnown():
 		if m.ev.o.Validating || m.ev.o.Estimating {
-			return m.unknownCount(), ds
+			return m.estimated(m.unknownCount(), mayBeZero(v)), ds
 		}
 		if d := m.deferral(t, at); d != nil {
 			return postponed(d, none, m.unknownCount()), ds
@@ -196,7 +220,7 @@ func (m *Module) expandForEach(t *demand.Task, x *lang.Expr, what string) (expan
 		return bad("The given \"for_each\" argument value is unsuitable: the \"for_each\" argument must be a map, or set of strings, and you have provided a value of type %s.", ty.FriendlyName())
 	case !v.IsKnown() || isSet && !v.IsWhollyKnown():
 		if m.ev.o.Validating || m.ev.o.Estimating {
-			return m.unknownKeys(), ds
+			return m.estimated(m.unknownKeys(), mayBeEmpty(v)), ds
 		}
 		if d := m.deferral(t, at); d != nil {
 			return postponed(d, expansion{form: Keyed, all: certain(v)}, m.unknownKeys()), ds
@@ -281,7 +305,7 @@ func (m *Module) expandEnabled(t *demand.Task, x *lang.Expr, what string) (expan
 		problem = "is null; it must be true or false"
 	case !v.IsKnown():
 		if m.ev.o.Validating || m.ev.o.Estimating {
-			return one, ds
+			return m.estimated(one, true), ds
 		}
 		if d := m.deferral(t, at); d != nil {
 			return postponed(d, expansion{}, one), ds

@@ -56,6 +56,9 @@ type Subject struct {
 	Gone bool
 	// Some means that the subject represents all instances, because their number is unknown.
 	Some bool
+	// Uncertain is the argument whose value is unknown and decides whether the object exists, such as
+	// "count of module.net". "" means that the object exists, or that one instance does, with Some.
+	Uncertain string
 	// Nulls means that attributes that Attrs does not contain are null, as in tests of rules.
 	Nulls bool
 	// Lacks is the reason for which an attribute that Attrs does not contain is unknown. "" means
@@ -81,11 +84,11 @@ type Options struct {
 }
 
 // Of returns the subjects of an evaluation, which must set eval.Options.Estimating, sorted as in the
-// configuration.
-func Of(t *demand.Task, ev *eval.Evaluator, o Options) []*Subject {
-	c := collector{t: t, o: o, nodes: map[*config.Module]bool{}}
-	c.module(ev.Root)
-	return c.out
+// configuration. partial means that there may be others, because a called module is not installed.
+func Of(t *demand.Task, ev *eval.Evaluator, o Options) (all []*Subject, partial bool) {
+	c := collector{t: t, o: o, nodes: map[*config.Module]*requirements{}}
+	c.module(ev.Root, chain{})
+	return c.out, c.partial
 }
 
 // collector collects the subjects of a module tree.
@@ -93,13 +96,44 @@ type collector struct {
 	t     *demand.Task
 	o     Options
 	out   []*Subject
-	nodes map[*config.Module]bool // modules whose providers were added
+	nodes map[*config.Module]*requirements // of modules whose providers were added
+
+	partial bool // as in Of
+}
+
+// requirements are the subjects of a module's providers. They are added for its first instance.
+type requirements struct {
+	all       []*Subject
+	uncertain string // as in Subject, of the instance
+}
+
+// A chain contains facts about the calls that lead to a module instance.
+type chain struct {
+	some      bool   // a call has an unknown number of instances
+	uncertain string // as in Subject
+}
+
+// with returns the facts about an instance of a block with an address. some means that the instance
+// represents all instances, and uncertain that there may be none.
+func (in chain) with(some, uncertain bool, r *config.Repeat, address string) chain {
+	in.some = in.some || some
+	if uncertain && in.uncertain == "" {
+		name := "enabled"
+		switch {
+		case r.Count != nil:
+			name = "count"
+		case r.ForEach != nil:
+			name = "for_each"
+		}
+		in.uncertain = name + " of " + address
+	}
+	return in
 }
 
 func (c *collector) wants(k Kind, name string) bool { return c.o.Wants == nil || c.o.Wants(k, name) }
 
 // module adds the subjects of a module instance and of the modules that it calls.
-func (c *collector) module(m *eval.Module) {
+func (c *collector) module(m *eval.Module, in chain) {
 	for _, r := range m.Resources() {
 		a := r.Config().Addr
 		kind := Resource
@@ -113,28 +147,40 @@ func (c *collector) module(m *eval.Module) {
 		if !c.wants(kind, a.Type) {
 			continue
 		}
-		in, ok := r.Instances(c.t)
+		made, ok := r.Instances(c.t)
 		if !ok {
 			continue
 		}
-		for _, d := range in.All {
-			c.out = append(c.out, c.instance(kind, d, in.Unknown))
+		for _, d := range made.All {
+			s := c.instance(kind, d, made.Unknown)
+			of := in.with(made.Unknown, d.Uncertain(), &r.Config().Repeat, s.Address)
+			s.Some, s.Uncertain = of.some, of.uncertain
+			c.out = append(c.out, s)
 		}
 	}
-	if cfg := m.Node.Config; !c.nodes[cfg] {
-		c.nodes[cfg] = true
-		c.providers(m)
+	switch done := c.nodes[m.Node.Config]; {
+	case done == nil:
+		before := len(c.out)
+		c.providers(m, in)
+		c.nodes[m.Node.Config] = &requirements{slices.Clone(c.out[before:]), in.uncertain}
+	case done.uncertain != "" && in.uncertain == "": // this instance exists
+		for _, s := range done.all {
+			if s.Uncertain == done.uncertain {
+				s.Uncertain, s.Some = "", in.some
+			}
+		}
+		done.uncertain = ""
 	}
 	for _, call := range m.Calls() {
-		c.call(m, call)
+		c.call(m, call, in)
 	}
 }
 
-// instance returns the subject of a resource instance. some means that it represents all instances,
-// because their number is unknown.
+// instance returns the subject of a resource instance. some means that it represents all instances of the
+// resource, because their number is unknown.
 func (c *collector) instance(kind Kind, d *eval.Desired, some bool) *Subject {
 	cfg, p := d.Resource.Config(), d.Resource.Provider()
-	s := &Subject{Kind: kind, Address: d.Addr().String(), Name: cfg.Addr.Type, At: cfg.At, Some: some}
+	s := &Subject{Kind: kind, Address: d.Addr().String(), Name: cfg.Addr.Type, At: cfg.At}
 	s.Meta = map[string]cty.Value{
 		"address": cty.StringVal(s.Address), "type": cty.StringVal(cfg.Addr.Type), "name": cty.StringVal(cfg.Addr.Name),
 		"module": cty.StringVal(string(d.Addr().Module)), "module_path": modulePath(d.Resource.Mod),
@@ -159,7 +205,7 @@ func (c *collector) instance(kind Kind, d *eval.Desired, some bool) *Subject {
 	if rs := c.schema(p, cfg.Addr); rs != nil {
 		v, attrs, ok := c.o.Values(c.t, d)
 		if !ok || !v.IsKnown() {
-			s.Attrs, s.Config, s.Lacks = cty.EmptyObjectVal, cty.EmptyObjectVal, "the arguments have errors"
+			s.Attrs, s.Config, s.Lacks = cty.EmptyObjectVal, cty.EmptyObjectVal, "is not known, because the arguments have errors"
 			return s
 		}
 		if !rs.Block.HasSensitive() {
@@ -290,7 +336,7 @@ func (s loopScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) 
 }
 
 // call adds the subjects of a module call, and those of the called module.
-func (c *collector) call(m *eval.Module, call *eval.Call) {
+func (c *collector) call(m *eval.Module, call *eval.Call, in chain) {
 	cfg := call.Config()
 	text := func(s *config.Setting) cty.Value {
 		if s == nil {
@@ -308,14 +354,17 @@ func (c *collector) call(m *eval.Module, call *eval.Call) {
 	if src.IsKnown() && !src.IsNull() {
 		name = src.AsString()
 	}
-	add := func(address string, k addr.Key, child *eval.Module) {
+	add := func(address string, k addr.Key, some bool, of chain, child *eval.Module) {
 		if !c.wants(Module, name) {
 			return
 		}
-		s := &Subject{Kind: Module, Address: address, Name: name, At: cfg.At}
+		s := &Subject{Kind: Module, Address: address, Name: name, At: cfg.At, Some: of.some, Uncertain: of.uncertain}
 		s.Meta = map[string]cty.Value{
 			"address": cty.StringVal(address), "name": cty.StringVal(cfg.Name), "source": src, "version": text(cfg.Version),
 			"module": cty.StringVal(string(m.Addr)), "key": KeyValue(k),
+		}
+		if some {
+			s.Meta["key"] = cty.DynamicVal
 		}
 		if s.Attrs, s.Lacks = cty.EmptyObjectVal, "belongs to a module that is not installed"; child != nil {
 			inputs := map[string]cty.Value{}
@@ -332,7 +381,15 @@ func (c *collector) call(m *eval.Module, call *eval.Call) {
 		c.out = append(c.out, s)
 	}
 	if call.Node == nil {
-		add(call.Addr(), addr.Key{}, nil)
+		keys, some, uncertain, ok := call.Missing(c.t)
+		if !ok {
+			return
+		}
+		of := in.with(some, uncertain, &cfg.Repeat, call.Addr())
+		c.partial = c.partial || len(keys) > 0
+		for _, k := range keys {
+			add(call.Addr()+k.String(), k, some, of, nil)
+		}
 		return
 	}
 	ch, ok := call.Children(c.t)
@@ -341,14 +398,15 @@ func (c *collector) call(m *eval.Module, call *eval.Call) {
 	}
 	for _, child := range ch.All {
 		_, last, _ := child.Addr.Parent()
-		add(string(child.Addr), last.Key, child)
-		c.module(child)
+		of := in.with(ch.Unknown, child.Uncertain(), &cfg.Repeat, call.Addr())
+		add(string(child.Addr), last.Key, ch.Unknown, of, child)
+		c.module(child, of)
 	}
 }
 
 // providers adds the provider configurations of a module, and the required providers that have
 // none.
-func (c *collector) providers(m *eval.Module) {
+func (c *collector) providers(m *eval.Module, in chain) {
 	cfg := m.Node.Config
 	configured := map[string]bool{}
 	prefix := ""
@@ -360,7 +418,7 @@ func (c *collector) providers(m *eval.Module) {
 			return
 		}
 		p := cfg.Source(name)
-		s := &Subject{Kind: Provider, Address: prefix + "provider." + config.ProviderRef{Name: name, Alias: alias}.String() + k.String(), Name: name, At: at}
+		s := &Subject{Kind: Provider, Address: prefix + "provider." + config.ProviderRef{Name: name, Alias: alias}.String() + k.String(), Name: name, At: at, Some: in.some, Uncertain: in.uncertain}
 		constraint, short := cty.NullVal(cty.String), p.Namespace+"/"+p.Type
 		var texts []string
 		if rp := cfg.RequiredProviders[name]; rp != nil {
@@ -397,6 +455,10 @@ func (c *collector) providers(m *eval.Module) {
 			configured[b.Name] = true
 		}
 		add(b.Name, b.Alias, pc.Addr.Key, b.At, func(s *Subject) {
+			if b.ForEach != nil && pc.Addr.Key == (addr.Key{}) { // the configuration represents all instances
+				of := in.with(true, pc.Uncertain(), &config.Repeat{ForEach: b.ForEach}, s.Address)
+				s.Some, s.Uncertain, s.Meta["key"] = of.some, of.uncertain, cty.DynamicVal
+			}
 			if ps := c.o.Schema(pc.Addr.Provider); ps != nil {
 				if v, ok := pc.Value(c.t); ok && v.IsKnown() {
 					s.Config = value.MarkPaths(v, value.Sensitive, ps.Config.SensitivePaths(bare(v))...)

@@ -100,7 +100,7 @@ func (m *Module) Rules(ctx context.Context) *Rulings {
 		return nil
 	}
 	c := out.rules.checker(ctx, m.s)
-	c.Add(&rules.Unit{Meta: map[string]cty.Value{"name": cty.StringVal("")}, Subjects: found.All, Explain: func(address string) *explanation.Explanation {
+	c.Add(&rules.Unit{Meta: map[string]cty.Value{"name": cty.StringVal("")}, Subjects: found.All, Partial: found.Partial, Explain: func(address string) *explanation.Explanation {
 		x, ds := found.Explain(address)
 		if ds.HasErrors() {
 			return nil
@@ -171,7 +171,7 @@ func (u *Unit) Rules(ctx context.Context) *Rulings {
 		if ds.HasErrors() || ctx.Err() != nil {
 			return nil
 		}
-		c.Add(&rules.Unit{Name: found.Name, Meta: found.Meta, Subjects: found.All, Explain: found.Explain})
+		c.Add(&rules.Unit{Name: found.Name, Meta: found.Meta, Subjects: found.All, Partial: found.Partial, Explain: found.Explain})
 	}
 	res := c.Finish()
 	if ctx.Err() != nil {

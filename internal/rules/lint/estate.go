@@ -77,7 +77,7 @@ func (s *Units) Findings(ctx context.Context, env unit.Env) ([]*finding.Finding,
 		ds = append(ds, more...)
 		out = append(out, found...)
 	}
-	return finding.Sort(out), ds.Once()
+	return finding.Sort(out), append(ds, l.Errors()...).Once()
 }
 
 // unitFacts contains the parts of one unit that lints check.

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/rules/finding"
 	"github.com/terrace-iac/terrace/source"
@@ -30,6 +31,7 @@ type Linter struct {
 	earlier atomic.Pointer[Linter] // nil means none
 	loads   config.Loads
 	local   parallel.Cache[string, localModule] // by directory of a module that a local source names
+	failed  sync.Map                            // directories in local whose files have errors, to diag.List
 	modules parallel.Cache[any, checkedModule]  // by UnitConfig.Shared
 }
 
@@ -66,9 +68,26 @@ func NewModule(m *config.Module, path func(name string) string) *Module {
 func (l *Linter) load(dir string) (m *Module, ok bool) {
 	c, ds := l.loads.Load(dir, config.Options{})
 	if ds.HasErrors() {
+		if !config.Unread(ds) { // a directory that does not exist may be generated
+			l.failed.Store(dir, ds.Errors())
+		}
 		return nil, false
 	}
 	return NewModule(c, func(name string) string { return name }), true
+}
+
+// Errors returns the errors in the files of called modules, which have no findings. The files have absolute
+// names.
+func (l *Linter) Errors() (out diag.List) {
+	byDir := map[string]diag.List{}
+	l.failed.Range(func(dir, ds any) bool {
+		byDir[dir.(string)] = ds.(diag.List)
+		return true
+	})
+	for _, dir := range slices.Sorted(maps.Keys(byDir)) {
+		out = append(out, byDir[dir]...)
+	}
+	return out
 }
 
 // Module returns the findings in a module and in the modules that it calls by a local path.
@@ -84,7 +103,7 @@ func (l *Linter) Module(m *Module) []*finding.Finding {
 		called := l.local.Local(dir, func() (localModule, bool) {
 			child, ok := l.load(dir)
 			if !ok || len(child.Files) == 0 {
-				return localModule{}, true // loading the whole configuration reports this
+				return localModule{}, true
 			}
 			return l.one(child), true
 		})
