@@ -328,7 +328,7 @@ func (c *unitCollector) unit() {
 	}
 	c.out.Name = name
 	c.out.Meta = map[string]cty.Value{
-		"name": cty.StringVal(name), "source": src, "dependencies": cty.TupleVal(needs), "excluded": cty.BoolVal(u.Excluded != ""),
+		"name": cty.StringVal(name), "source": src, "dependencies": cty.TupleVal(needs), "excluded": c.excluded(),
 	}
 	if c.x.wants(subject.Unit, name) {
 		s := &subject.Subject{Kind: subject.Unit, Address: name, Name: name, At: at, Meta: c.out.Meta}
@@ -374,6 +374,22 @@ func (c *unitCollector) unit() {
 	for _, id := range u.External {
 		edge(c.name(c.x.e.Found.Name(id)), id)
 	}
+}
+
+// excluded reports whether the unit is excluded from the command. The result is unknown if it depends on
+// outputs that are not known.
+func (c *unitCollector) excluded() cty.Value {
+	if c.u.Excluded != "" {
+		return cty.True
+	}
+	if x, ds := c.in.Exclude(c.t); x == nil || !x.Late || ds.HasErrors() {
+		return cty.False
+	}
+	x, ds := c.in.ExcludeNow(c.t)
+	if x == nil || x.Late || ds.HasErrors() {
+		return cty.UnknownVal(cty.Bool)
+	}
+	return cty.BoolVal(x.If && discovery.Excludes(x, c.x.e.o.Request.Command))
 }
 
 // name returns the name of a unit with the prefix.
