@@ -41,7 +41,7 @@ import (
 
 // options contains the flags of the command.
 type options struct {
-	json, fix             bool
+	json, fix, all        bool
 	only, enable, disable []string
 	level                 string
 	sarif, junit          string
@@ -82,6 +82,7 @@ findings of a line: # terrace:ignore CODE reason.`,
 		Prepare: func() (flag.Flags, command.Run) {
 			o := &options{level: finding.Error.String()}
 			fs := flag.Flags{
+				flag.Bool(&o.all, "all-findings", "Print each finding with its lines and all its units. By default, more than 3 findings of one lint are a list, and long lists are cut."),
 				flag.Text(&o.baseline, "baseline", "FILE", "Only report findings that this baseline does not contain. It is a file of -baseline-out, or the output of -json.").Completes(flag.Files),
 				flag.Text(&o.baselineOut, "baseline-out", "FILE", "Write the findings to a baseline file. The status is then 0 whatever the findings.").Completes(flag.Files),
 				flag.List(&o.disable, "disable", "CODES", "Turn lints off. Several codes are separated by commas. May be repeated."),
@@ -209,7 +210,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 			return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write JSON", "The findings cannot be written: %s.", err))
 		}
 	} else {
-		v.print()
+		v.print(o.all)
 	}
 	if more := v.files(o); more.HasErrors() {
 		return c.Fail(more)

@@ -13,71 +13,88 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// maxUnits is the number of units that are listed below one finding.
-const maxUnits = 20
+// Limits of the text for people. The option -all-findings lifts them.
+const (
+	maxUnits    = 20 // units that are listed below one finding
+	maxInList   = 5  // units that are listed below each of more than maxSeparate findings
+	maxFindings = 20 // findings that are listed in one block
+	maxSeparate = 3  // findings of one lint that are printed separately, with the lines of the file
+)
 
 // A group is the findings of several units that are equal otherwise.
 type group struct {
 	*finding.Finding
 	units []string
+	n     int // the number of findings
 }
 
 // groups returns the findings to show. Those that differ only in their unit are one group.
 func (v *result) groups() (out []*group) {
 	type key struct {
-		rule, message string
-		at            source.Range
-		verdict       finding.Verdict
-		waived        bool
+		rule, message, address string
+		at                     source.Range
+		verdict                finding.Verdict
 	}
 	by := map[key]*group{}
 	for _, f := range v.Findings {
 		if f.Verdict == finding.Pass || f.Waived != "" {
 			continue
 		}
-		k := key{f.Rule, f.Message, f.At(), f.Verdict, f.Waived != ""}
+		k := key{f.Rule, f.Message, f.Address, f.At(), f.Verdict}
 		if by[k] == nil {
 			by[k] = &group{Finding: f}
 			out = append(out, by[k])
 		}
-		if f.Unit != "." && f.Unit != "" && !strings.HasPrefix(f.At().Filename, f.Unit+"/") {
+		if by[k].n++; f.Unit != "." && f.Unit != "" && !strings.HasPrefix(f.At().Filename, f.Unit+"/") {
 			by[k].units = append(by[k].units, f.Unit)
 		}
 	}
 	return out
 }
 
-// A block is printed as one message. It contains one finding, or all findings of one rule.
-type block []*group
+// A block is printed as one message. It contains one group, or several groups of one rule or lint.
+type block struct {
+	groups []*group
+	all    bool // nothing is cut
+}
 
-// maxFindings is the number of findings that are listed in one block.
-const maxFindings = 20
-
-// blocks returns the blocks to print. The findings of a rule with the same verdict are one block;
-// each finding of a lint has its own, with the lines of the file.
-func (v *result) blocks() (out []block) {
+// blocks returns the blocks to print. The findings of a rule with the same verdict are one block. Each
+// finding of a lint has its own, with the lines of the file, if they are few or all is true.
+func (v *result) blocks(all bool) (out []*block) {
 	type key struct {
 		rule    string
 		verdict finding.Verdict
 	}
-	at := map[key]int{}
-	for _, g := range v.groups() {
+	groups, number := v.groups(), map[key]int{}
+	for _, g := range groups {
+		number[key{g.Rule, g.Verdict}]++
+	}
+	of := map[key]*block{}
+	for _, g := range groups {
 		k := key{g.Rule, g.Verdict}
-		i, again := at[k]
-		if g.RuleAt.Filename != "" && again {
-			out[i] = append(out[i], g)
+		isRule := g.RuleAt.Filename != ""
+		if b := of[k]; b != nil && (isRule || !all && number[k] > maxSeparate) {
+			b.groups = append(b.groups, g)
 			continue
 		}
-		at[k] = len(out)
-		out = append(out, block{g})
+		of[k] = &block{[]*group{g}, all}
+		out = append(out, of[k])
+	}
+	return out
+}
+
+// parts returns a block as blocks with at most maxFindings groups.
+func (b *block) parts() (out []*block) {
+	for part := range slices.Chunk(b.groups, maxFindings) {
+		out = append(out, &block{part, b.all})
 	}
 	return out
 }
 
 // message returns a block as a message. label is the word that replaces "Warning" in its text;
 // "" means none.
-func (b block) message() (m *diag.Message, label string) {
-	g := b[0]
+func (b *block) message() (m *diag.Message, label string) {
+	g := b.groups[0]
 	m = &diag.Message{Code: diag.CodeCLIFinding, Severity: diag.Warning, Summary: g.Rule, Alone: true}
 	switch {
 	case g.Verdict == finding.Unknown:
@@ -87,8 +104,16 @@ func (b block) message() (m *diag.Message, label string) {
 	case g.Level == finding.Advice:
 		label = "Advice"
 	}
-	if len(b) > 1 {
-		m.At, m.Detail = &g.RuleAt, b.list()
+	if len(b.groups) > 1 {
+		n := 0
+		for _, g := range b.groups {
+			n += g.n
+		}
+		m.Summary += fmt.Sprintf(" (%d findings)", n)
+		if g.RuleAt.Filename != "" {
+			m.At = &g.RuleAt
+		}
+		m.Detail = b.list()
 		return m, label
 	}
 	m.Detail = g.Message
@@ -102,44 +127,89 @@ func (b block) message() (m *diag.Message, label string) {
 	if g.Address != "" && g.RuleAt.Filename != "" {
 		m.Address = g.Address
 	}
-	if in := g.inUnits(); in != "" {
+	if in := b.in(g); in != "" {
 		m.Detail += "\n\nIn " + in + "."
 	}
 	return m, label
 }
 
-// list returns the findings of a block as a list. A message that all have in common is before it.
-func (b block) list() string {
-	common := !slices.ContainsFunc(b, func(g *group) bool { return g.Message != b[0].Message })
+// list returns the findings of a block as a list. A message that several have in common is before them.
+func (b *block) list() string {
+	var messages []string
+	by := map[string][]*group{}
+	for _, g := range b.groups {
+		if by[g.Message] == nil {
+			messages = append(messages, g.Message)
+		}
+		by[g.Message] = append(by[g.Message], g)
+	}
 	var out strings.Builder
-	if common {
-		out.WriteString(b[0].Message + "\n\n")
+	left := len(b.groups)
+	if !b.all {
+		left = min(left, maxFindings)
 	}
-	for _, g := range b[:min(len(b), maxFindings)] {
-		out.WriteString("  - " + g.Address)
-		if at := g.At(); at.Filename != "" && at != g.RuleAt {
-			fmt.Fprintf(&out, " (%s:%d)", at.Filename, at.Start.Line)
+	hidden := len(b.groups) - left
+	for _, text := range messages {
+		groups := by[text]
+		indent := "  "
+		if len(groups) > 1 && left > 0 {
+			if len(messages) == 1 {
+				out.WriteString(text + "\n\n")
+			} else {
+				out.WriteString("  - " + strings.ReplaceAll(text, "\n", "\n    ") + "\n")
+				indent = "      "
+			}
 		}
-		if in := g.inUnits(); in != "" {
-			out.WriteString(" in " + in)
+		for _, g := range groups[:min(left, len(groups))] {
+			out.WriteString(indent + "- " + g.place())
+			in := b.in(g)
+			if len(g.units) == 1 {
+				out.WriteString(" in " + in)
+			}
+			if len(groups) == 1 {
+				out.WriteString(": " + strings.ReplaceAll(text, "\n", "\n"+indent+"  "))
+			}
+			out.WriteString("\n")
+			if len(g.units) > 1 {
+				out.WriteString(indent + "  in " + in + "\n")
+			}
 		}
-		if !common {
-			out.WriteString(": " + strings.ReplaceAll(g.Message, "\n", "\n    "))
-		}
-		out.WriteString("\n")
+		left -= min(left, len(groups))
 	}
-	if n := len(b) - maxFindings; n > 0 {
-		fmt.Fprintf(&out, "  - and %d more\n", n)
+	if hidden > 0 {
+		fmt.Fprintf(&out, "  - and %d more; -all-findings prints all of them\n", hidden)
 	}
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// inUnits returns the units of a finding, "" if there are none to name.
-func (g *group) inUnits() string {
-	n := len(g.units)
-	list := strings.Join(g.units[:min(n, maxUnits)], ", ")
-	if n > maxUnits {
-		list += fmt.Sprintf(" and %d more", n-maxUnits)
+// place returns the subject of a rule with the place that sets its value, or the place of a lint's finding.
+func (g *group) place() string {
+	at := g.At()
+	file := ""
+	if at.Filename != "" && at != g.RuleAt {
+		file = fmt.Sprintf("%s:%d", at.Filename, at.Start.Line)
+	}
+	switch {
+	case file == "":
+		return g.Address
+	case g.RuleAt.Filename == "" || g.Address == "":
+		return file
+	}
+	return g.Address + " (" + file + ")"
+}
+
+// in returns the units of a group, "" if there are none to name.
+func (b *block) in(g *group) string {
+	n, most := len(g.units), maxUnits
+	switch {
+	case b.all:
+		most = n
+	case len(b.groups) > maxSeparate:
+		most = maxInList
+	}
+	list := strings.Join(g.units[:min(n, most)], ", ")
+	if n > most {
+		list += fmt.Sprintf(" and %d more", n-most)
 	}
 	return list
 }
@@ -148,9 +218,9 @@ func (g *group) inUnits() string {
 func (g *group) secret() bool { return g.Rule == lint.PlaintextSecret || g.Rule == lint.SecretToken }
 
 // text returns a block for people.
-func (b block) text(p, hidden *diag.Printer) string {
+func (b *block) text(p, hidden *diag.Printer) string {
 	m, label := b.message()
-	if b[0].secret() {
+	if b.groups[0].secret() {
 		p = hidden
 	}
 	text := p.Text(m)
@@ -160,22 +230,19 @@ func (b block) text(p, hidden *diag.Printer) string {
 	return text
 }
 
-// where returns the place of a finding, or the number of findings, in parentheses.
-func (b block) where() string {
-	if len(b) > 1 {
-		return fmt.Sprintf(" (%d findings)", len(b))
-	}
-	if at := b[0].At(); at.Filename != "" {
+// where returns the place of a finding in parentheses.
+func (b *block) where() string {
+	if at := b.groups[0].At(); len(b.groups) == 1 && at.Filename != "" {
 		return fmt.Sprintf(" (%s:%d)", at.Filename, at.Start.Line)
 	}
 	return ""
 }
 
 // print writes the findings for people.
-func (v *result) print() {
+func (v *result) print(everything bool) {
 	out := v.c.Report
 	p, hidden := out.Printer(v.set), out.Printer(v.hidden)
-	all := v.blocks()
+	all := v.blocks(everything)
 	for _, b := range all {
 		out.Copy(b.text(p, hidden))
 	}
@@ -229,10 +296,15 @@ func (v *result) document() *markdown.Document {
 		d.Title = "Check failed with " + view.Numbered(n, "error") + " in"
 	}
 	p, hidden := v.c.Report.Plain(v.set), v.c.Report.Plain(v.hidden)
-	for _, b := range v.blocks() {
-		first, rest, _ := strings.Cut(strings.TrimSpace(b.text(p, hidden)), "\n")
-		first += b.where() // the texts of the first messages only are shown
-		d.Messages = append(d.Messages, markdown.Message{Error: b[0].Level == finding.Error && b[0].Verdict == finding.Fail, Title: first, Text: rest})
+	for _, b := range v.blocks(false) {
+		for _, part := range b.parts() {
+			part.all = len(b.groups) > 1 // the units of a list are in the document, and those of one finding in JSON
+			first, rest, _ := strings.Cut(strings.TrimSpace(part.text(p, hidden)), "\n")
+			first += part.where() // the texts of the first messages only are shown
+			d.Messages = append(d.Messages, markdown.Message{
+				Error: part.groups[0].Level == finding.Error && part.groups[0].Verdict == finding.Fail, Title: first, Text: rest, List: len(part.groups) > 1,
+			})
+		}
 	}
 	return d
 }

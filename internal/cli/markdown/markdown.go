@@ -46,6 +46,7 @@ type Message struct {
 	Title string   // from outside, such as "Error: Invalid count argument"
 	Text  string   // the whole message, as printed on a terminal without colors
 	Of    []string // the units with the message
+	List  bool     // the text is a list, which is shown however many messages precede it
 }
 
 // A Cause is a place that sets values, with the values that it changes.
@@ -175,7 +176,7 @@ func (p *printer) messages(all []Message) {
 			symbol = ":x:"
 		}
 		text := "\n" + symbol + " " + code(cut(m.Title, 300)) + in(m.Of) + "\n"
-		if body := strings.TrimSpace(m.Text); body != "" && body != m.Title && i < mostMessages {
+		if body := strings.TrimSpace(m.Text); body != "" && body != m.Title && (i < mostMessages || m.List) {
 			whole := text + "\n" + fenced(body, "")
 			if left == 0 && !p.fits(whole) && p.fits(text) {
 				short++
