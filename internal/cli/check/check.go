@@ -27,6 +27,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
 	"github.com/terrace-iac/terrace/internal/estate/request"
 	"github.com/terrace-iac/terrace/internal/rules"
@@ -427,6 +428,27 @@ func (v *result) relate() {
 	}
 }
 
+// sarif returns the options of the SARIF file.
+func (v *result) sarif() format.SARIFOptions {
+	root := git.Root(v.c.Dir)
+	path := func(name string) string {
+		if root == "" {
+			return name
+		}
+		if rel, err := filepath.Rel(root, v.c.Path(name)); err == nil && filepath.IsLocal(rel) {
+			return rel
+		}
+		return name
+	}
+	text := func(name string) []byte {
+		if f := v.set.File(name); f != nil {
+			return f.Bytes
+		}
+		return nil
+	}
+	return format.SARIFOptions{Program: view.Product, Version: release.Version, Path: path, Text: text}
+}
+
 // files writes the files that flags request.
 func (v *result) files(o *options) (ds diag.List) {
 	write := func(name, what string, do func(io.Writer) error) {
@@ -437,7 +459,7 @@ func (v *result) files(o *options) (ds diag.List) {
 			ds = append(ds, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write file", "The %s could not be written: %s.", what, err)...)
 		}
 	}
-	write(o.sarif, "SARIF file", func(w io.Writer) error { return format.SARIF(w, v.Report, view.Product, release.Version) })
+	write(o.sarif, "SARIF file", func(w io.Writer) error { return format.SARIF(w, v.Report, v.sarif()) })
 	write(o.junit, "JUnit file", func(w io.Writer) error { return format.JUnit(w, v.Report, o.fail) })
 	write(o.baselineOut, "baseline", func(w io.Writer) error { return format.WriteBaseline(w, v.Report) })
 	if o.markdown.File != "" {

@@ -298,7 +298,7 @@ func (v *result) document() *markdown.Document {
 	p, hidden := v.c.Report.Plain(v.set), v.c.Report.Plain(v.hidden)
 	for _, b := range v.blocks(false) {
 		for _, part := range b.parts() {
-			part.all = len(b.groups) > 1 // the units of a list are in the document, and those of one finding in JSON
+			part.all = true // the limit of the document decides what is cut
 			first, rest, _ := strings.Cut(strings.TrimSpace(part.text(p, hidden)), "\n")
 			first += part.where() // the texts of the first messages only are shown
 			d.Messages = append(d.Messages, markdown.Message{

@@ -73,7 +73,7 @@ func TestSARIF(t *testing.T) {
 	s := sarifSchema(t)
 	for name, r := range map[string]*format.Report{"sample": sample(), "empty": format.New(nil, nil)} {
 		var b bytes.Buffer
-		if err := format.SARIF(&b, r, "Terrace", "1.0.0"); err != nil {
+		if err := format.SARIF(&b, r, format.SARIFOptions{Program: "Terrace", Version: "1.0.0"}); err != nil {
 			t.Fatal(err)
 		}
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b.Bytes()))
@@ -265,7 +265,7 @@ func TestStable(t *testing.T) {
 	t.Parallel()
 	write := func(r *format.Report) string {
 		var b bytes.Buffer
-		for _, err := range []error{format.JSON(&b, r), format.SARIF(&b, r, "p", "v"), format.JUnit(&b, r, finding.Warning), format.WriteBaseline(&b, r)} {
+		for _, err := range []error{format.JSON(&b, r), format.SARIF(&b, r, format.SARIFOptions{Program: "p", Version: "v"}), format.JUnit(&b, r, finding.Warning), format.WriteBaseline(&b, r)} {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/rules/finding"
 )
 
+// noTime is the time of each case. The schema of Surefire requires one, and a document contains no times.
+const noTime = "0"
+
 // JUnit writes a report as JUnit XML: one suite for each rule, with a case for each finding. A rule
 // without findings has one case, which passed. Findings below the level fail are skipped, with
 // their message.
@@ -23,7 +26,7 @@ func JUnit(w io.Writer, r *Report, fail finding.Level) error {
 			if at := f.At(); at.Filename != "" {
 				place = fmt.Sprintf("%s:%d", at.Filename, at.Start.Line)
 			}
-			c := &junit.Case{Name: Subject(f), Class: rule.Name}
+			c := &junit.Case{Name: Subject(f), Class: rule.Name, Time: noTime}
 			if c.Name == "" {
 				c.Name = place
 			}
@@ -41,7 +44,7 @@ func JUnit(w io.Writer, r *Report, fail finding.Level) error {
 			s.Cases = append(s.Cases, c)
 		}
 		if len(s.Cases) == 0 {
-			s.Cases = []*junit.Case{{Name: rule.Name, Class: rule.Name}}
+			s.Cases = []*junit.Case{{Name: rule.Name, Class: rule.Name, Time: noTime}}
 		}
 		doc.Suites = append(doc.Suites, s)
 	}

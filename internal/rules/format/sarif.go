@@ -1,11 +1,13 @@
 package format
 
 import (
+	"bytes"
 	"io"
 	"net/url"
 	"path/filepath"
 	"strings"
 
+	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 	"github.com/terrace-iac/terrace/internal/rules/finding"
 	"github.com/terrace-iac/terrace/source"
 )
@@ -93,8 +95,21 @@ type sarifSuppression struct {
 
 const sarifSchema = "https://json.schemastore.org/sarif-2.1.0.json"
 
-// SARIF writes a report as SARIF 2.1.0. program and version are those of the tool.
-func SARIF(w io.Writer, r *Report, program, version string) error {
+// SARIFOptions configures SARIF.
+type SARIFOptions struct {
+	Program, Version string
+	// Path returns the path of a file in a finding relative to the root of the repository, as services expect
+	// it. nil means that paths stay as they are.
+	Path func(name string) string
+	// Text returns the text of a file in a finding, or nil if it is not available. Columns of SARIF count code
+	// points, and those of findings characters that a reader sees, which may consist of several. nil
+	// means that no text is available.
+	Text func(name string) []byte
+}
+
+// SARIF writes a report as SARIF 2.1.0.
+func SARIF(w io.Writer, r *Report, o SARIFOptions) error {
+	program, version := o.Program, o.Version
 	run := sarifRun{Tool: sarifTool{sarifDriver{Name: program, Version: version, Rules: []sarifRule{}}}, ColumnKind: "unicodeCodePoints", Results: []sarifResult{}}
 	index := map[string]int{}
 	for _, rule := range r.Rules {
@@ -116,7 +131,7 @@ func SARIF(w io.Writer, r *Report, program, version string) error {
 		case finding.Unknown:
 			x.Kind, x.Level = "open", "none"
 		}
-		where := sarifLocation{Physical: physical(f.At())}
+		where := sarifLocation{Physical: o.physical(f.At())}
 		if name := Subject(f); name != "" {
 			where.Logical = []sarifLogical{{name}}
 		}
@@ -127,7 +142,7 @@ func SARIF(w io.Writer, r *Report, program, version string) error {
 			at   source.Range
 			text string
 		}{{f.Defined, "declared here"}, {f.RuleAt, "the rule"}} {
-			if p := physical(also.at); p != nil && also.at != f.At() {
+			if p := o.physical(also.at); p != nil && also.at != f.At() {
 				id := len(x.Related) + 1
 				x.Related = append(x.Related, sarifLocation{ID: &id, Physical: p, Message: &sarifText{also.text}})
 			}
@@ -150,18 +165,40 @@ func sarifLevel(l finding.Level) string {
 	return "note"
 }
 
-func physical(at source.Range) *sarifPhysical {
+func (o *SARIFOptions) physical(at source.Range) *sarifPhysical {
 	if at.Filename == "" {
 		return nil
 	}
-	u := url.URL{Path: filepath.ToSlash(at.Filename)}
-	if filepath.IsAbs(at.Filename) {
+	name := at.Filename
+	if o.Path != nil {
+		name = o.Path(name)
+	}
+	u := url.URL{Path: filepath.ToSlash(name)}
+	if filepath.IsAbs(name) {
 		u.Scheme = "file"
 		if !strings.HasPrefix(u.Path, "/") {
 			u.Path = "/" + u.Path
 		}
 	}
-	return &sarifPhysical{sarifArtifact{u.String()}, sarifRegion{max(at.Start.Line, 1), max(at.Start.Column, 1), max(at.End.Line, 1), max(at.End.Column, 1)}}
+	var text []byte
+	if o.Text != nil {
+		text = o.Text(at.Filename)
+	}
+	start, end := max(at.Start.Line, 1), max(at.End.Line, 1)
+	return &sarifPhysical{sarifArtifact{u.String()}, sarifRegion{start, codePoints(text, start, max(at.Start.Column, 1)), end, codePoints(text, end, max(at.End.Column, 1))}}
+}
+
+// codePoints returns a column in code points, given the column in characters as HCL counts them. Lines and
+// columns begin at 1.
+func codePoints(text []byte, line, column int) int {
+	for ; line > 1; line-- {
+		i := bytes.IndexByte(text, '\n')
+		if i < 0 {
+			return column
+		}
+		text = text[i+1:]
+	}
+	return hclnative.CodePoints(text, column)
 }
 
 // Subject returns the subject of a finding with its unit, such as "live/vpc: aws_x.y.tags".
