@@ -328,7 +328,7 @@ func (c *unitCollector) unit() {
 	}
 	c.out.Name = name
 	c.out.Meta = map[string]cty.Value{
-		"name": cty.StringVal(name), "source": src, "dependencies": cty.TupleVal(needs), "excluded": c.excluded(),
+		"address": cty.StringVal(name), "name": cty.StringVal(name), "source": src, "dependencies": cty.TupleVal(needs), "excluded": c.excluded(),
 	}
 	if c.x.wants(subject.Unit, name) {
 		s := &subject.Subject{Kind: subject.Unit, Address: name, Name: name, At: at, Meta: c.out.Meta}

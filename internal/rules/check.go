@@ -105,6 +105,9 @@ type Result struct {
 	Findings []*finding.Finding // failed and unknown, sorted
 	Passed   int                // the number of subjects that met a rule, for all rules
 	Diags    diag.List          // rules that could not be evaluated
+	// Partial means that rules are about objects in modules, and some modules are not available, so that
+	// their objects were not checked.
+	Partial bool
 }
 
 // NewChecker returns a Checker for one check of a set.
@@ -250,6 +253,9 @@ func (c *Checker) Finish() Result {
 		c.take(b)
 	}
 	out := Result{Findings: finding.Sort(c.findings), Passed: c.passed}
+	out.Partial = c.partial && slices.ContainsFunc(c.set.Rules, func(r *Rule) bool {
+		return r.Kind != subject.Unit && r.Kind != subject.Edge && r.Kind != subject.Estate
+	})
 	for f, names := range c.failed {
 		slices.Sort(names)
 		about := ""
@@ -455,6 +461,10 @@ func (b *batch) evaluate(sc *scope, x *lang.Expr, what string) (result decision,
 	return fails, true
 }
 
+// unsupportedAttribute is the summary of errors about attributes that do not exist. Most come from the HCL
+// library, whose errors have no code.
+const unsupportedAttribute = "Unsupported attribute"
+
 // fail records an expression with an error, if its subject certainly exists.
 func (b *batch) fail(sc *scope, m *diag.Message) {
 	if sc.subject.Uncertain != "" {
@@ -464,8 +474,9 @@ func (b *batch) fail(sc *scope, m *diag.Message) {
 	if m.At != nil {
 		f.at = *m.At
 	}
-	switch m.Code { // errors of values that do not exist or are null
-	case diag.CodeLangUnsupportedAttribute, diag.CodeLangIndex, diag.CodeLangTemplateValue, diag.CodeLangFunction:
+	switch m.Summary { // errors of values that do not exist or are null
+	case unsupportedAttribute, "Invalid index", "Missing map element", "Attempt to get attribute from null value", "Attempt to index null value",
+		"Invalid template interpolation value", "Invalid function argument", "Error in function call", "Iteration over null value", "Operation failed":
 		f.hint = " Use try() or can() for values that may not exist."
 	}
 	if b.failures == nil {
@@ -582,8 +593,13 @@ func (s *scope) Functions(_ *demand.Task, _ []string) (map[string]function.Funct
 func (s *scope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
 	root, name := ref.RootName(), ""
 	if len(ref) > 1 {
-		if a, ok := ref[1].(hcl.TraverseAttr); ok {
-			name = a.Name
+		switch step := ref[1].(type) {
+		case hcl.TraverseAttr:
+			name = step.Name
+		case hcl.TraverseIndex:
+			if value.IsText(step.Key) {
+				name = step.Key.AsString()
+			}
 		}
 	}
 	switch root {
@@ -660,7 +676,7 @@ func (s *scope) local(t *demand.Task, name string, at *source.Range) (cty.Value,
 // lacked reports whether an error may be due to an attribute that is missing because the schema is
 // not available.
 func (s *scope) lacked(m *diag.Message) bool {
-	if m.Code != diag.CodeLangUnsupportedAttribute {
+	if m.Summary != unsupportedAttribute {
 		return false
 	}
 	if s.subject.Lacks != "" {

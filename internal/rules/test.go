@@ -291,7 +291,7 @@ func (t *tester) run(ctx context.Context, b *hcl.Block) {
 	var units []*Unit
 	unit := func(name string) *Unit {
 		if byName[name] == nil {
-			byName[name] = &Unit{Name: name, Meta: map[string]cty.Value{"name": cty.StringVal(name), "source": cty.NullVal(cty.String), "dependencies": cty.EmptyTupleVal, "excluded": cty.False}}
+			byName[name] = &Unit{Name: name, Meta: map[string]cty.Value{"address": cty.StringVal(name), "name": cty.StringVal(name), "source": cty.NullVal(cty.String), "dependencies": cty.EmptyTupleVal, "excluded": cty.False}}
 			units = append(units, byName[name])
 		}
 		return byName[name]

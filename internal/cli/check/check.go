@@ -246,6 +246,7 @@ func look(ctx context.Context, c *command.Call, o *options) (*format.Report, dia
 	var all []*finding.Finding
 	var ds diag.List
 	var set *rulecheck.Rules
+	partial := false
 	if len(o.only) == 0 { // -only names lints
 		of := c
 		if o.plan != "" && units.IsUnit(c, &o.units.Selection) { // the plan names its unit to the rules
@@ -260,9 +261,9 @@ func look(ctx context.Context, c *command.Call, o *options) (*format.Report, dia
 	case o.plan != "":
 		all, ds = planFindings(ctx, c, o, set)
 	case overUnits(c, o):
-		all, ds = lintEstate(ctx, c, o, set)
+		all, partial, ds = lintEstate(ctx, c, o, set)
 	default:
-		all, ds = lintDirectory(ctx, c, o, set)
+		all, partial, ds = lintDirectory(ctx, c, o, set)
 	}
 	linked := map[string]bool{}
 	for _, f := range all {
@@ -282,7 +283,9 @@ func look(ctx context.Context, c *command.Call, o *options) (*format.Report, dia
 			rules = append(rules, format.Rule{Name: r.Name, Level: r.Level})
 		}
 	}
-	return format.New(all, rules), ds
+	r := format.New(all, rules)
+	r.Partial = partial
+	return r, ds
 }
 
 // isLink reports whether a file is a symbolic link. Another module has the file too, and may need what
@@ -323,12 +326,12 @@ func openEstate(ctx context.Context, c *command.Call, o *options, l *lint.Linter
 	return e, eo, append(ds, more...)
 }
 
-func lintEstate(ctx context.Context, c *command.Call, o *options, set *rulecheck.Rules) ([]*finding.Finding, diag.List) {
+func lintEstate(ctx context.Context, c *command.Call, o *options, set *rulecheck.Rules) (_ []*finding.Finding, partial bool, _ diag.List) {
 	l := &lint.Linter{On: o.on, Root: c.Dir}
 	e, eo, ds := openEstate(ctx, c, o, l)
 	defer e.Close(ctx)
 	if ds.HasErrors() {
-		return nil, ds
+		return nil, false, ds
 	}
 	lints := l.Units(e)
 	var res rules.Result
@@ -343,29 +346,29 @@ func lintEstate(ctx context.Context, c *command.Call, o *options, set *rulecheck
 	}
 	found, more := lints.Findings(ctx, eo.UnitEnv(c.Dir))
 	found, more = append(found, res.Findings...), slices.Concat(more, errs, res.Diags)
-	return found, slices.Concat(ds, e.Found.Ungenerated, more).Once()
+	return found, res.Partial, slices.Concat(ds, e.Found.Ungenerated, more).Once()
 }
 
-func lintDirectory(ctx context.Context, c *command.Call, o *options, set *rulecheck.Rules) ([]*finding.Finding, diag.List) {
+func lintDirectory(ctx context.Context, c *command.Call, o *options, set *rulecheck.Rules) (_ []*finding.Finding, partial bool, _ diag.List) {
 	m, ds := config.Load(".", config.Options{FS: c.OnDisk(), Set: c.Report.Set})
 	if ds.HasErrors() {
-		return nil, ds.Errors()
+		return nil, false, ds.Errors()
 	}
 	l := &lint.Linter{On: o.on, Root: c.Dir}
 	found := l.Module(lint.NewModule(m, c.Path))
 	if ds := l.Errors(); len(ds) > 0 {
-		return nil, ds
+		return nil, false, ds
 	}
 	if set == nil {
-		return found, nil
+		return found, false, nil
 	}
 	loaded, ds := load(ctx, c)
 	if loaded == nil {
-		return nil, ds.Errors()
+		return nil, false, ds.Errors()
 	}
 	defer loaded.Close()
 	res, more := set.Directory(ctx, loaded.Engine, rulecheck.Given{Explain: engine.ExplainOptions{Variables: loaded.Vars}, Schema: loaded.KeptSchemas(ctx)})
-	return append(found, res.Findings...), append(more, res.Diags...)
+	return append(found, res.Findings...), res.Partial, append(more, res.Diags...)
 }
 
 // load loads the configuration of the working directory. Modules that are not installed are left

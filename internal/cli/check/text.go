@@ -45,7 +45,9 @@ func (v *result) groups() (out []*group) {
 			by[k] = &group{Finding: f}
 			out = append(out, by[k])
 		}
-		if by[k].n++; f.Unit != "." && f.Unit != "" && !strings.HasPrefix(f.At().Filename, f.Unit+"/") {
+		// The address of a unit or of its dependency contains the name of the unit.
+		inAddress := f.Address == f.Unit || strings.HasPrefix(f.Address, f.Unit+" -> ")
+		if by[k].n++; f.Unit != "." && f.Unit != "" && !inAddress && !strings.HasPrefix(f.At().Filename, f.Unit+"/") {
 			by[k].units = append(by[k].units, f.Unit)
 		}
 	}
@@ -281,6 +283,9 @@ func (v *result) summary() string {
 	}
 	if v.Known > 0 {
 		text += fmt.Sprintf(" In the baseline: %d.", v.Known)
+	}
+	if v.Partial {
+		text += " Objects in modules that are not on this machine were not checked."
 	}
 	return text
 }

@@ -27,6 +27,7 @@ type Report struct {
 	Prints   []string           // the fingerprint of each finding
 	Known    int                // the number of findings that a baseline removed
 	Rules    []Rule             // the rules that were checked, sorted by name
+	Partial  bool               // as in rules.Result; only for people
 }
 
 // A Rule is a rule that was checked.
