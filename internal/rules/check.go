@@ -67,13 +67,14 @@ type Checker struct {
 	set *Set
 	o   Options
 
-	tables map[*file]map[string]function.Function
-	locals map[*file]map[string]func() (cty.Value, diag.List)
-	known  map[*lang.Expr]*decisions // of filters and conditions
-	refs   []*reference              // in filters and conditions, also through local values
-	fields fields                    // of listed subjects that the rules read
-	needs  map[subject.Kind]*needs   // of subjects that are kept for Finish
-	chosen sync.Map                  // named to *selection
+	tables     map[*file]map[string]function.Function
+	locals     map[*file]map[string]func() (cty.Value, diag.List)
+	known      map[*lang.Expr]*decisions // of filters and conditions
+	refs       []*reference              // in filters and conditions, also through local values
+	fields     fields                    // of listed subjects that the rules read
+	attributes attributes                // of listed subjects that the rules may read
+	needs      map[subject.Kind]*needs   // of subjects that are kept for Finish
+	chosen     sync.Map                  // named to *selection
 
 	mu       sync.Mutex
 	kept     []kept
@@ -115,7 +116,7 @@ func NewChecker(ctx context.Context, set *Set, o Options) *Checker {
 	c := &Checker{
 		ctx: ctx, set: set, o: o, failed: map[failure][]string{}, made: map[string]cty.Value{},
 		tables: map[*file]map[string]function.Function{}, locals: map[*file]map[string]func() (cty.Value, diag.List){},
-		known: map[*lang.Expr]*decisions{}, fields: set.listFields(),
+		known: map[*lang.Expr]*decisions{}, fields: set.listFields(), attributes: set.listAttributes(),
 	}
 	c.needs = set.keptNeeds(c.fields)
 	numbers := map[referenceKey]int{}

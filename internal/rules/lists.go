@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-version"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/lang/subject"
 	"github.com/zclconf/go-cty/cty"
@@ -55,19 +56,7 @@ type fields map[string]map[string]bool
 // listFields returns the fields that the expressions of a set read.
 func (s *Set) listFields() fields {
 	out := fields{}
-	for _, r := range s.Rules {
-		for _, x := range r.exprs() {
-			out.add(x)
-		}
-		for _, x := range r.locals {
-			out.add(x)
-		}
-	}
-	for _, f := range s.files {
-		for _, x := range f.locals {
-			out.add(x)
-		}
-	}
+	s.each(out.add)
 	return out
 }
 
@@ -131,6 +120,89 @@ func (f fields) loop(name string, x *hclsyntax.ForExpr) bool {
 		}
 	}
 	return true
+}
+
+// attributes are the names of attributes that expressions read from "attrs" and "config" of listed subjects, by
+// these words. An object of a list that lacks one gets it, so that it is unknown or null and no error,
+// as in a rule about the object.
+type attributes map[string]map[string]bool
+
+// listAttributes returns the attributes that the expressions of a set may read from lists.
+func (s *Set) listAttributes() attributes {
+	out := attributes{"attrs": {}, "config": {}}
+	s.each(out.add)
+	return out
+}
+
+// each calls do with each expression of the set.
+func (s *Set) each(do func(*lang.Expr)) {
+	for _, r := range s.Rules {
+		for _, x := range r.exprs() {
+			do(x)
+		}
+		for _, x := range r.locals {
+			do(x)
+		}
+	}
+	for _, f := range s.files {
+		for _, x := range f.locals {
+			do(x)
+		}
+	}
+}
+
+func (a attributes) add(x *lang.Expr) {
+	native, ok := x.Expression.(hclsyntax.Node)
+	if !ok {
+		return
+	}
+	_ = hclsyntax.VisitAll(native, func(n hclsyntax.Node) hcl.Diagnostics {
+		var path hcl.Traversal
+		switch n := n.(type) {
+		case *hclsyntax.ScopeTraversalExpr:
+			path = n.Traversal[1:]
+		case *hclsyntax.RelativeTraversalExpr:
+			path = n.Traversal
+		}
+		for i := 0; i+1 < len(path); i++ {
+			of, ok := path[i].(hcl.TraverseAttr)
+			if names := a[of.Name]; ok && names != nil {
+				switch step := path[i+1].(type) {
+				case hcl.TraverseAttr:
+					names[step.Name] = true
+				case hcl.TraverseIndex:
+					if value.IsText(step.Key) {
+						names[step.Key.AsString()] = true
+					}
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// with returns an object with the attributes that it lacks and expressions read. missing is their value.
+func (a attributes) with(word string, v, missing cty.Value) cty.Value {
+	bare, marks := v.Unmark()
+	if bare.IsNull() || !bare.IsKnown() || !bare.Type().IsObjectType() {
+		return v
+	}
+	var all map[string]cty.Value
+	for name := range a[word] {
+		if bare.Type().HasAttribute(name) {
+			continue
+		}
+		if all == nil {
+			if all = bare.AsValueMap(); all == nil {
+				all = map[string]cty.Value{}
+			}
+		}
+		all[name] = missing
+	}
+	if all == nil {
+		return v
+	}
+	return cty.ObjectVal(all).WithMarks(marks)
 }
 
 // needs are the parts of the subjects of one kind that the check of the whole estate reads.
@@ -298,10 +370,17 @@ func (c *Checker) makeList(name string, kind subject.Kind, p Pattern) cty.Value 
 			item["unit"] = cty.StringVal(k.unit.Name)
 		}
 		if everything || read["attrs"] {
-			item["attrs"] = s.Attrs
+			switch {
+			case s.Nulls:
+				item["attrs"] = c.attributes.with("attrs", s.Attrs, cty.NullVal(cty.DynamicPseudoType))
+			case s.Lacks != "":
+				item["attrs"] = c.attributes.with("attrs", s.Attrs, cty.DynamicVal)
+			default:
+				item["attrs"] = s.Attrs
+			}
 		}
 		if everything || read["config"] {
-			item["config"] = s.Config
+			item["config"] = c.attributes.with("config", s.Config, cty.NullVal(cty.DynamicPseudoType))
 		}
 		if everything || read["prior_attrs"] {
 			if item["prior_attrs"] = cty.DynamicVal; c.o.Planned {
