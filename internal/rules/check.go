@@ -133,7 +133,7 @@ func NewChecker(ctx context.Context, set *Set, o Options) *Checker {
 		if o.Base != nil {
 			dir = o.Base(f.name)
 		}
-		c.tables[f] = c.functions(funcs.Table(funcs.Config{BaseDir: dir, ReadFile: o.ReadFile, PureOnly: true}))
+		c.tables[f] = c.functions(funcs.Table(funcs.Config{BaseDir: dir, ReadFile: o.ReadFile, PureOnly: true, PlanTime: o.Now}))
 		c.locals[f] = map[string]func() (cty.Value, diag.List){}
 		for name, x := range f.locals {
 			c.locals[f][name] = sync.OnceValues(func() (cty.Value, diag.List) {

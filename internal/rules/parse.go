@@ -241,14 +241,17 @@ func (p *parser) texts(f *file, a *hcl.Attribute) []string {
 		return []string{v.AsString()}
 	}
 	var out []string
+	null := false
 	if list, err := value.Convert(v, cty.List(cty.String)); err == nil && !list.IsNull() && list.IsWhollyKnown() {
 		for it := list.ElementIterator(); it.Next(); {
-			if _, el := it.Element(); !el.IsNull() {
+			if _, el := it.Element(); el.IsNull() {
+				null = true
+			} else {
 				out = append(out, el.AsString())
 			}
 		}
 	}
-	if len(out) == 0 {
+	if len(out) == 0 || null {
 		p.invalid(a.Expr.Range(), "The argument %q must be a string or a list of strings.", a.Name)
 	}
 	return out
@@ -401,6 +404,9 @@ func (p *parser) exception(b *hcl.Block) {
 	p.out.Exceptions = append(p.out.Exceptions, e)
 }
 
+// impure are the functions that rules cannot call: their results are unknown in rules.
+var impure = []string{"timestamp", "uuid", "bcrypt"}
+
 // finish checks the expressions of a rule.
 func (p *parser) finish(r *Rule) {
 	if !p.cycles(r) {
@@ -412,6 +418,9 @@ func (p *parser) finish(r *Rule) {
 				switch call.name {
 				case "core::getdatasource", "core::gethttprequest":
 					p.unsupported(call.at, "the function "+call.name, "Rules are checked without providers and without network access.")
+				}
+				if name := strings.TrimPrefix(call.name, "core::"); slices.Contains(impure, name) {
+					p.unknown(call.at, "The result of %q differs from call to call, so that the rule would never be decided. The time of the check is plantimestamp().", call.name)
 				}
 				if strings.HasPrefix(call.name, "plugin::") || strings.HasPrefix(call.name, "provider::") {
 					p.unsupported(call.at, "the function "+call.name, "Terrace runs no programs while it checks rules.")
@@ -458,7 +467,11 @@ func (p *parser) reference(r *Rule, ref lang.Ref) {
 		}
 	}
 	switch root := ref.Traversal.RootName(); root {
-	case "attrs", "config", "prior_attrs", "meta", "unit", "local":
+	case "local":
+	case "attrs", "config", "prior_attrs", "meta", "unit":
+		if r.Kind == subject.Estate {
+			p.unknown(ref.At, "A rule without a subject cannot refer to %q. Name the objects that the rule is about, as in: resource = \"aws_*\".", root)
+		}
 	case "input":
 		if _, ok := r.file.inputs[name]; !ok {
 			p.unknown(ref.At, "The file has no input %q.%s", name, lang.Suggest(name, r.file.inputs))
