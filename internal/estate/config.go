@@ -42,6 +42,9 @@ func (e *Estate) Config(ctx context.Context, u *discovery.Unit) (*UnitConfig, di
 	case m.Whole: // otherwise hooks may still change the files
 		errs, set := m.Dir.RootErrors()
 		e.Sources().Include(set)
+		if u.Excluded != "" { // from the command, so that it may wait for something
+			errs = errs.AsWarnings()
+		}
 		ds = append(ds, errs...)
 	}
 	return out, ds

@@ -462,9 +462,18 @@ func (b *batch) evaluate(sc *scope, x *lang.Expr, what string) (result decision,
 	return fails, true
 }
 
-// unsupportedAttribute is the summary of errors about attributes that do not exist. Most come from the HCL
-// library, whose errors have no code.
-const unsupportedAttribute = "Unsupported attribute"
+// missing reports whether an error is about a value that does not exist or is null, and whether that value is
+// an attribute of an object.
+func missing(m *diag.Message) (is, attribute bool) {
+	switch m.Summary {
+	case "Unsupported attribute":
+		return true, true
+	case "Invalid index", "Missing map element", "Attempt to get attribute from null value", "Attempt to index null value",
+		"Invalid template interpolation value", "Invalid function argument", "Error in function call", "Iteration over null value", "Operation failed":
+		return true, false
+	}
+	return false, false
+}
 
 // fail records an expression with an error, if its subject certainly exists.
 func (b *batch) fail(sc *scope, m *diag.Message) {
@@ -475,9 +484,7 @@ func (b *batch) fail(sc *scope, m *diag.Message) {
 	if m.At != nil {
 		f.at = *m.At
 	}
-	switch m.Summary { // errors of values that do not exist or are null
-	case unsupportedAttribute, "Invalid index", "Missing map element", "Attempt to get attribute from null value", "Attempt to index null value",
-		"Invalid template interpolation value", "Invalid function argument", "Error in function call", "Iteration over null value", "Operation failed":
+	if is, _ := missing(m); is {
 		f.hint = " Use try() or can() for values that may not exist."
 	}
 	if b.failures == nil {
@@ -677,7 +684,7 @@ func (s *scope) local(t *demand.Task, name string, at *source.Range) (cty.Value,
 // lacked reports whether an error may be due to an attribute that is missing because the schema is
 // not available.
 func (s *scope) lacked(m *diag.Message) bool {
-	if m.Summary != unsupportedAttribute {
+	if _, is := missing(m); !is {
 		return false
 	}
 	if s.subject.Lacks != "" {

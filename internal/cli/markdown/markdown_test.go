@@ -246,3 +246,17 @@ func TestLongMessage(t *testing.T) {
 		}
 	}
 }
+
+// Lists are shown however many messages precede them. Other texts after the first messages are not.
+func TestLists(t *testing.T) {
+	d := &Document{Mark: "m", Title: "Check failed"}
+	for i := range mostMessages + 2 {
+		d.Messages = append(d.Messages, Message{Title: fmt.Sprint("Warning: ", i), Text: fmt.Sprint("text ", i), List: i == mostMessages})
+	}
+	out := written(t, d, 0)
+	for i := range d.Messages {
+		if got, want := strings.Contains(out, fmt.Sprintf("text %d\n", i)), i <= mostMessages; got != want {
+			t.Errorf("the text of message %d is shown: %v, want %v", i, got, want)
+		}
+	}
+}

@@ -164,6 +164,7 @@ var makers = map[string]bool{
 // messages of other libraries and services can only be distinguished by their text.
 var readers = map[string]string{
 	"diag FromHCL":                            "HCL's messages about keys have neither a code nor a type",
+	"internal/rules missing":                  "HCL's messages about values that do not exist have neither a code nor a type",
 	"unit explainMissing":                     "HCL's messages about names have neither a code nor a type",
 	"unit withoutReasons":                     "HCL's messages about names and keys have neither a code nor a type",
 	"internal/provider/resourceclient Schema": "whether a provider's own words name it, which no code tells",
