@@ -18,7 +18,7 @@ func (r *run) checkRules(ctx context.Context, p *plan.Plan) diag.List {
 	if p == nil || p.Errored || p.Mode == plan.RefreshOnly {
 		return nil
 	}
-	set, ds := rulecheck.Load(r.Call)
+	set, ds := rulecheck.LoadForPlan(r.Call)
 	if set == nil || ds.HasErrors() {
 		return ds
 	}

@@ -53,6 +53,16 @@ func Load(c *command.Call) (*Rules, diag.List) {
 	return &Rules{Set: set, call: c, dir: dir}, ds
 }
 
+// LoadForPlan is Load for a command that plans. The result is also nil if the files contain no rules: then the
+// command need not keep the plans.
+func LoadForPlan(c *command.Call) (*Rules, diag.List) {
+	r, ds := Load(c)
+	if r != nil && len(r.Rules)+len(r.Exceptions) == 0 {
+		r = nil
+	}
+	return r, ds
+}
+
 // onDisk reads files for a call.
 type onDisk struct{ c *command.Call }
 

@@ -31,7 +31,7 @@ func (r *estateRun) loadRules() diag.List {
 	if r.op.Plan.Mode == plan.RefreshOnly || r.name != "plan" && r.name != "apply" && r.name != "destroy" {
 		return nil
 	}
-	set, ds := rulecheck.Load(r.Call)
+	set, ds := rulecheck.LoadForPlan(r.Call)
 	r.ruled.rules, r.ruled.plans = set, map[*estate.Unit]*plan.Plan{}
 	if set != nil {
 		r.ruled.wants = set.Wants(true)
