@@ -40,8 +40,11 @@ type Object struct {
 	Repeat   string // the argument that repeats the block of a resource: count, for_each or ""
 	// Some means that the object represents all instances of a resource, because their number is
 	// unknown. For a module call, it represents all instances of the called module.
-	Some  bool
-	At    source.Range
+	Some bool
+	At   source.Range
+	// After contains the positions of the resources for which the read of a data source waits because of
+	// depends_on, and of the module calls that have such a depends_on.
+	After []source.Range
 	Parts []Part   // sorted by path
 	Why   []string // why parts of it are unknown, sorted
 }

@@ -55,8 +55,10 @@ type spec struct {
 		input  string
 		factor string
 	}
-	noise  int  // changes comments, white space and the order of blocks
-	after  bool // things have depends_on with the resources to which their arguments refer
+	noise  int                 // changes comments, white space and the order of blocks
+	after  bool                // things have depends_on with the resources to which their arguments refer
+	waits  map[string][]string // elements of depends_on: names of things, by the address of the block; see waiting
+	data   string              // an argument of the data source, which an output reads
 	rename string
 	disk   map[string]string // files that functions read, by path relative to the configuration
 	inner  string            // an expression in the called module
@@ -147,6 +149,10 @@ func random(r *rand.Rand) *spec {
 		s.outputs[fmt.Sprintf("o%d", i)] = s.value(r)
 	}
 	s.open = r.IntN(12) == 0
+	s.data, s.waits = s.known(r, 0), map[string][]string{}
+	for range r.IntN(4) {
+		s.changeWaits(r)
+	}
 	s.module.repeat, s.module.input, s.module.factor = repeatOf(r), s.value(r), s.known(r, 0)
 	return s
 }
@@ -154,7 +160,7 @@ func random(r *rand.Rand) *spec {
 // change returns a changed copy. quiet means that the change cannot affect a value.
 func (s *spec) change(r *rand.Rand) (out *spec, quiet bool) {
 	n := *s
-	n.disk = maps.Clone(s.disk)
+	n.disk, n.waits = maps.Clone(s.disk), maps.Clone(s.waits)
 	n.vars, n.locals, n.outputs = maps.Clone(s.vars), maps.Clone(s.locals), maps.Clone(s.outputs)
 	n.things, n.over = map[string]*thing{}, map[string]map[string]string{}
 	for k, t := range s.things {
@@ -163,7 +169,7 @@ func (s *spec) change(r *rand.Rand) (out *spec, quiet bool) {
 	for k, a := range s.over {
 		n.over[k] = maps.Clone(a)
 	}
-	switch name := pick(r, n.things); r.IntN(16) {
+	switch name := pick(r, n.things); r.IntN(20) {
 	case 0:
 		if n.after = n.after != (r.IntN(2) == 0); n.after == s.after {
 			n.noise++
@@ -195,6 +201,10 @@ func (s *spec) change(r *rand.Rand) (out *spec, quiet bool) {
 		n.outputs["o0"] = n.known(r, 1)
 	case 11:
 		n.inner = n.reading(r, 2)
+	case 12:
+		n.data = n.known(r, 1)
+	case 13, 14, 15:
+		return &n, n.changeWaits(r)
 	default:
 		return &n, n.changeFile(r)
 	}
@@ -204,6 +214,104 @@ func (s *spec) change(r *rand.Rand) (out *spec, quiet bool) {
 func refersTo(s *spec, name string) bool {
 	text := s.files()["main.tf"].Data
 	return strings.Contains(string(text), "x_thing."+name+".")
+}
+
+// changeWaits adds an element to depends_on of a block, or removes it. quiet means that the block refers to the
+// resource anyway.
+func (s *spec) changeWaits(r *rand.Rand) (quiet bool) {
+	blocks := slices.Concat([]string{"module.m", "data.x_thing.d", "output.o0", "output.o1"}, s.blocks())
+	block := blocks[r.IntN(len(blocks))]
+	to := s.blocks()
+	if n := slices.Index(to, block); n >= 0 { // things refer to things before them
+		to = to[:n]
+	}
+	if len(to) == 0 {
+		return true
+	}
+	before, name := s.waiting(block), to[r.IntN(len(to))]
+	if list := s.waits[block]; slices.Contains(list, name) && r.IntN(3) > 0 {
+		s.waits[block] = slices.DeleteFunc(slices.Clone(list), func(n string) bool { return n == name })
+	} else {
+		s.waits[block] = slices.Insert(slices.Clone(list), r.IntN(len(list)+1), name)
+	}
+	return slices.Equal(before, s.waiting(block))
+}
+
+// blocks returns the addresses of the things, sorted.
+func (s *spec) blocks() (out []string) {
+	for _, name := range slices.Sorted(maps.Keys(s.things)) {
+		out = append(out, "x_thing."+name)
+	}
+	return out
+}
+
+// refers returns the things to which the arguments of a block refer. Arguments of a module or a data source
+// let none of its objects wait.
+func (s *spec) refers(block string) []string {
+	kind, name, _ := strings.Cut(block, ".")
+	switch kind {
+	case "x_thing":
+		return references.FindAllString(strings.Join(slices.Collect(maps.Values(s.things[name].args)), " "), -1)
+	case "output":
+		return references.FindAllString(s.outputs[name], -1)
+	}
+	return nil
+}
+
+// waiting returns the things for which a block waits because of depends_on only. References in a block that an
+// override file changes do not count.
+func (s *spec) waiting(block string) (out []string) {
+	refs := s.refers(block)
+	if s.over[strings.TrimPrefix(block, "x_thing.")] != nil {
+		refs = nil
+	}
+	for _, name := range s.waits[block] {
+		if !slices.Contains(refs, name) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// checkWaits compares the differences that were found in depends_on with those of two configurations, for the
+// blocks of which both have an instance. It returns the number of differences, and deletes objects from got
+// that do not differ otherwise.
+func checkWaits(first, second *spec, got map[string]*affected.Object, both func(address string) bool, fail func(string, ...any)) (n int) {
+	found := map[string]bool{}
+	for address, o := range got {
+		block, _, _ := strings.Cut(address, "[")
+		if len(o.Changes) > 0 {
+			o.Changes = slices.DeleteFunc(o.Changes, func(c *affected.Change) bool {
+				if c.Path == "depends_on" {
+					found[block] = true
+				}
+				return c.Path == "depends_on"
+			})
+			if len(o.Changes) == 0 {
+				delete(got, address)
+			} else if !slices.ContainsFunc(o.Changes, func(c *affected.Change) bool { return c.Action != affected.MayChange }) {
+				o.Action = affected.MayChange
+			}
+		}
+	}
+	for _, block := range slices.Concat([]string{"module.m", "data.x_thing.d", "output.o0", "output.o1"}, first.blocks()) {
+		if second.things[strings.TrimPrefix(block, "x_thing.")] == nil && strings.HasPrefix(block, "x_thing.") {
+			continue
+		}
+		a, b := first.waiting(block), second.waiting(block)
+		differs := !slices.Equal(a, b)
+		if differs {
+			n++
+		}
+		if found[block] && !differs {
+			fail("depends_on of %s adds %v in both", block, a)
+		}
+		if differs && !found[block] && (!strings.HasPrefix(block, "x_thing.") || both(block)) {
+			fail("depends_on of %s is missed: %v, %v", block, a, b)
+		}
+	}
+	return n
 }
 
 var references = regexp.MustCompile(`x_thing\.t[0-9]+`)
@@ -239,20 +347,35 @@ func (s *spec) files() fstest.MapFS {
 	if s.noise%2 == 1 {
 		slices.Reverse(names)
 	}
+	waits := func(refs []string) {
+		refs = slices.Clone(refs)
+		if s.noise%2 == 1 {
+			slices.Reverse(refs)
+		}
+		if len(refs) > 0 {
+			fmt.Fprintf(&b, "  depends_on = [%s]\n", strings.Join(refs, ", "))
+		}
+	}
 	for _, k := range names {
 		fmt.Fprintf(&b, "resource \"x_thing\" %q {\n", k)
-		if t := s.things[k]; s.after && s.over[k] == nil {
-			if refs := references.FindAllString(strings.Join(slices.Collect(maps.Values(t.args)), " "), -1); len(refs) > 0 {
-				fmt.Fprintf(&b, "  depends_on = [%s]\n", strings.Join(refs, ", "))
-			}
+		refs := s.waits["x_thing."+k]
+		if s.after && s.over[k] == nil {
+			refs = slices.Concat(refs, s.refers("x_thing."+k))
 		}
+		waits(refs)
 		body(s.things[k])
 	}
 	fmt.Fprintf(&b, "module \"m\" {\n  source = \"./m\"\n  id = %s\n  factor = %s\n", s.module.input, s.module.factor)
+	waits(s.waits["module.m"])
 	body(&thing{repeat: s.module.repeat})
 	for _, k := range slices.Sorted(maps.Keys(s.outputs)) {
-		fmt.Fprintf(&b, "output %q {\n  value = %s\n}\n", k, s.outputs[k])
+		fmt.Fprintf(&b, "output %q {\n  value = %s\n", k, s.outputs[k])
+		waits(s.waits["output."+k])
+		b.WriteString("}\n")
 	}
+	fmt.Fprintf(&b, "output \"read\" {\n  value = data.x_thing.d.id\n}\ndata \"x_thing\" \"d\" {\n  name = %s\n", s.data)
+	waits(s.waits["data.x_thing.d"])
+	b.WriteString("}\n")
 	main := b.String()
 	b.Reset()
 	for _, k := range slices.Sorted(maps.Keys(s.over)) {
@@ -270,7 +393,7 @@ func (s *spec) files() fstest.MapFS {
 	}
 	out := fstest.MapFS{
 		"main.tf": {Data: rename(main)}, "a_override.tf": {Data: rename(b.String())},
-		"m/main.tf": {Data: []byte("variable \"id\" {}\nvariable \"factor\" { type = string }\nresource \"x_thing\" \"inner\" {\n  name = \"${var.id}/${var.factor}\"\n  tags = { id = var.id, factor = var.factor, file = " + s.inner + " }\n}\noutput \"id\" { value = x_thing.inner.id }\n")},
+		"m/main.tf": {Data: []byte("variable \"id\" {}\nvariable \"factor\" { type = string }\ndata \"x_thing\" \"read\" {\n  name = var.factor\n}\nresource \"x_thing\" \"inner\" {\n  old = data.x_thing.read.id\n  name = \"${var.id}/${var.factor}\"\n  tags = { id = var.id, factor = var.factor, file = " + s.inner + " }\n}\noutput \"id\" { value = x_thing.inner.id }\n")},
 	}
 	if s.open {
 		out["open.tf"] = &fstest.MapFile{Data: []byte(openBlocks)}
@@ -348,13 +471,29 @@ func planned(t *testing.T, e *engine.Engine) map[string]cty.Value {
 	out := map[string]cty.Value{}
 	for _, c := range p.Changes {
 		if c.Op == plan.Create {
-			out[c.Addr.String()], _ = c.After.UnmarkDeep()
+			out[c.Addr.String()] = bare(c.After)
 		}
 	}
 	for _, o := range p.Outputs {
-		out["output."+o.Name], _ = o.After.UnmarkDeep()
+		out["output."+o.Name] = bare(o.After)
 	}
 	return out
+}
+
+// bare returns a value without marks, and without what is known about unknown parts: a merge of a known value
+// with an unknown one may be null, which the unknown one is not.
+func bare(v cty.Value) cty.Value {
+	v, _ = v.UnmarkDeep()
+	v, err := cty.Transform(v, func(_ cty.Path, v cty.Value) (cty.Value, error) {
+		if !v.IsKnown() {
+			return cty.UnknownVal(v.Type()), nil
+		}
+		return v, nil
+	})
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
 
 // outlined returns the side of a comparison. With schemas, the schema of the provider is known.
@@ -386,12 +525,17 @@ func unknownAt(v cty.Value, path string) bool {
 	return !v.GetAttr(name).IsWhollyKnown()
 }
 
+// reads reports whether a value is the result of a data source, which the plan reads.
+func reads(address string, c *affected.Change) bool {
+	return address == "output.read" || c.Path == "old"
+}
+
 // The differences between two random configurations are those between their plans from an empty
 // state: none is missed, none is wrong, and only values with unknown parts may change. Without a
 // schema, references to resources are unknown, so that more values may change.
 func TestBruteForce(t *testing.T) {
 	t.Parallel()
-	var counts struct{ pairs, different, objects, may, quiet, invalid, open int }
+	var counts struct{ pairs, different, objects, may, quiet, invalid, open, waits int }
 	one := func(t *testing.T, seed int) {
 		for _, schemas := range []bool{true, false} {
 			r := rand.New(rand.NewPCG(uint64(seed), 7))
@@ -442,6 +586,14 @@ func TestBruteForce(t *testing.T) {
 			}
 			all := maps.Clone(before)
 			maps.Copy(all, after)
+			counts.waits += checkWaits(first, second, got, func(block string) bool {
+				for address := range before {
+					if name, _, _ := strings.Cut(address, "["); name == block && after[address] != cty.NilVal {
+						return true
+					}
+				}
+				return false
+			}, fail)
 			some := false
 			for address := range all {
 				x, okX := before[address]
@@ -456,7 +608,7 @@ func TestBruteForce(t *testing.T) {
 				case o.Action == affected.MayChange:
 					counts.may++
 					for _, c := range o.Changes {
-						if schemas && !unknownAt(x, c.Path) && !unknownAt(y, c.Path) {
+						if schemas && !reads(address, c) && !unknownAt(x, c.Path) && !unknownAt(y, c.Path) {
 							fail("%s %s may change, but is known: %#v, %#v", address, c.Path, x, y)
 						}
 					}
@@ -467,7 +619,7 @@ func TestBruteForce(t *testing.T) {
 				}
 			}
 			for address, o := range got {
-				if (o.Kind == outline.Resource || o.Kind == outline.Output) && all[address] == cty.NilVal {
+				if (o.Kind == outline.Resource && !strings.Contains(address, "data.") || o.Kind == outline.Output) && all[address] == cty.NilVal {
 					fail("%s does not exist", address)
 				}
 			}
@@ -480,7 +632,7 @@ func TestBruteForce(t *testing.T) {
 		t.Run(fmt.Sprint(*firstSeed+i), func(t *testing.T) { one(t, *firstSeed+i) }) // frees what the seed needs
 	}
 	t.Logf("%+v", counts)
-	if counts.pairs < *seeds/2 || counts.objects == 0 || counts.may == 0 || counts.quiet == 0 {
+	if counts.pairs < *seeds/2 || counts.objects == 0 || counts.may == 0 || counts.quiet == 0 || counts.waits == 0 {
 		t.Errorf("the seeds cover too little: %+v", counts)
 	}
 }

@@ -55,6 +55,9 @@ type comparer struct {
 	// reads contains the outputs of other units that cause differences of objects, by the position
 	// of their blocks.
 	reads map[Cause][]explanation.UnitOutput
+	// after contains the positions of the blocks for which data sources wait, by the position of the data
+	// source; see outline.Object.After.
+	after map[Cause][]Cause
 	// open contains functions that look for the causes of values which depend on other objects that
 	// differ, or for the outputs that cause them. They return true if they found some.
 	open []func(outputs bool) bool
@@ -78,7 +81,14 @@ type comparer struct {
 // compare returns the objects that differ, sorted by address. It returns some of them if the
 // context ends.
 func (c *comparer) compare() (out []*Object) {
-	c.at, c.reads = map[Cause]*Cause{}, map[Cause][]explanation.UnitOutput{}
+	c.at, c.reads, c.after = map[Cause]*Cause{}, map[Cause][]explanation.UnitOutput{}, map[Cause][]Cause{}
+	for _, o := range c.head.Objects {
+		for _, x := range o.After {
+			if at, to := c.head.cause(o.At), c.head.cause(x); at != nil && to != nil {
+				c.after[*at] = append(c.after[*at], *to)
+			}
+		}
+	}
 	all := outline.Compare(c.base.Outline, c.head.Outline)
 	var changes []*Change
 	describe := func(unit bool) {
@@ -303,6 +313,9 @@ func (c *comparer) explained(d outline.Difference, p outline.PartDifference) (ou
 			out.cause.Removed = true
 		default:
 			out.cause = c.repetition(d.Old, d.New)
+		}
+		if p.New != nil && p.New.Fixed || p.Old != nil && p.Old.Fixed { // it has no explanation
+			c.note(d.New, out.cause)
 		}
 	}
 	if out.cause != nil {
@@ -588,7 +601,8 @@ func (c *comparer) providers(out []Cause, x *explanation.Explanation, depth int)
 		return out
 	}
 	if last := x.Steps[len(x.Steps)-1]; last.Kind == explanation.Provider && last.At != nil {
-		return append(out, Cause{File: last.At.File, Line: last.At.Line})
+		at := Cause{File: last.At.File, Line: last.At.Line}
+		return append(append(out, at), c.after[at]...)
 	}
 	for _, address := range references(x) {
 		out = c.providers(out, c.head.at(address), depth+1)

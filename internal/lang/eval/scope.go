@@ -240,6 +240,12 @@ func resourceOf(ref hcl.Traversal) (r addr.Resource, used int, ok bool) {
 	return r, used, r.Type != "" && r.Name != ""
 }
 
+// ResourceOf returns the resource to which a reference leads. ok is false for references to other objects.
+func ResourceOf(ref hcl.Traversal) (r addr.Resource, ok bool) {
+	r, _, ok = resourceOf(ref)
+	return r, ok
+}
+
 // resourceOf is the function resourceOf for a module. A reference that begins with list is about
 // a list block if the module has such blocks. Otherwise it is about a resource of the type list.
 func (m *Module) resourceOf(ref hcl.Traversal) (r addr.Resource, used int, ok bool) {

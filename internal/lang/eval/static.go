@@ -231,23 +231,61 @@ func Written(r *config.Resource) []hcl.Traversal {
 // module call waits for more than one output. It counts none in a block that an override file changes, as
 // the file may replace the reference.
 func AddedDependsOn(r *config.Resource) []string {
-	var refers map[addr.Resource]bool
-	if len(r.DependsOn) > 0 && r.Addr.Mode == addr.Managed && r.Merged == nil {
-		refers = map[addr.Resource]bool{}
-		refs := config.References(r.Body)
-		for _, s := range []*config.Setting{r.Repeat.Count, r.Repeat.ForEach} {
-			if s != nil && s.Expr != nil {
-				refs = append(refs, s.Expr.Variables()...)
-			}
+	if r.Addr.Mode != addr.Managed || r.Merged != nil {
+		return added(dependsOn(r))
+	}
+	return added(dependsOn(r), append(config.References(r.Body), repeats(r.Repeat)...)...)
+}
+
+// AddedDependsOnOfOutput is AddedDependsOn for an output.
+func AddedDependsOnOfOutput(o *config.Output) []string {
+	var refs []hcl.Traversal
+	if o.Value != nil && o.Merged == nil {
+		refs = o.Value.Expr.Variables()
+	}
+	return added(o.DependsOn, refs...)
+}
+
+// AddedDependsOnOfCall is AddedDependsOn for the call of a module, whose depends_on is a dependency of all
+// objects in the module. Of its arguments, only count and for_each are that, too. They delay no data source.
+// child is nil if the module is not installed.
+func AddedDependsOnOfCall(c *config.Call, child *config.Node) []string {
+	if child == nil || c.Merged != nil || readsData(child) {
+		return added(c.DependsOn)
+	}
+	return added(c.DependsOn, repeats(c.Repeat)...)
+}
+
+// readsData reports whether a module, or a module that it calls, has data sources.
+func readsData(n *config.Node) (found bool) {
+	n.Walk(func(n *config.Node) {
+		for a := range n.Config.Resources {
+			found = found || a.Mode == addr.Data
 		}
-		for _, ref := range refs {
-			if a, _, ok := resourceOf(ref); ok {
-				refers[a] = true
-			}
+	})
+	return found
+}
+
+// repeats returns the references in count and for_each.
+func repeats(r config.Repeat) (refs []hcl.Traversal) {
+	for _, s := range []*config.Setting{r.Count, r.ForEach} {
+		if s != nil && s.Expr != nil {
+			refs = append(refs, s.Expr.Variables()...)
 		}
 	}
-	var out []string
-	for _, ref := range dependsOn(r) {
+	return refs
+}
+
+// added returns the objects to which depends_on refers without the resources to which refs refer, each once,
+// sorted.
+func added(dependsOn []hcl.Traversal, refs ...hcl.Traversal) (out []string) {
+	refers := map[addr.Resource]bool{}
+	for _, ref := range refs {
+		if a, _, ok := resourceOf(ref); ok {
+			refers[a] = true
+		}
+	}
+	for _, ref := range dependsOn {
 		a, _, ok := resourceOf(ref)
 		switch {
 		case !ok || ref.RootName() == "module":

@@ -71,7 +71,7 @@ type printer struct {
 	// bodies contains the arguments of instances: they are part of the outline, and of the
 	// fingerprints of the values that refer to the instances.
 	bodies map[*eval.Desired]printedBody
-	after  map[*config.Resource][]string // see dependsOn
+	after  map[any][]string // see added
 	depth  int
 	// The frames that were used last: most are used several times in a row.
 	inModule, inDesired *frame
@@ -95,7 +95,7 @@ type printedBody struct {
 }
 
 func newPrinter(t *demand.Task, o *Options) *printer {
-	return &printer{t: t, o: o, parts: map[partKey]result{}, instances: map[*eval.Desired]result{}, memo: map[any]result{}, bodies: map[*eval.Desired]printedBody{}, after: map[*config.Resource][]string{}}
+	return &printer{t: t, o: o, parts: map[partKey]result{}, instances: map[*eval.Desired]result{}, memo: map[any]result{}, bodies: map[*eval.Desired]printedBody{}, after: map[any][]string{}}
 }
 
 // reasons returns the reasons for which values are unknown, sorted, since the last call.
@@ -648,6 +648,9 @@ func (p *printer) instance(d *eval.Desired) outline.Print {
 		for _, b := range p.arguments(d) {
 			x.text(b.Path).print(b.Print)
 		}
+		if d.Resource.Config().Addr.Mode == addr.Data {
+			p.delays(x, d.Resource)
+		}
 		return p.made(x)
 	})
 }
@@ -687,7 +690,7 @@ func outputsOf(f *frame, x hcl.Expression, v cty.Value) []Identity {
 // unitOutputs returns the fingerprint of a value that consists of outputs of units.
 func (p *printer) unitOutputs(ids []Identity) outline.Print {
 	for _, id := range ids {
-		p.because(id.Name + " is known after apply")
+		p.because(id.reason())
 	}
 	return p.made(outputsOfUnits(ids))
 }
@@ -711,9 +714,17 @@ func refLength(x hcl.Expression) int {
 
 // An Identity is the mark of an unknown output of a unit: it identifies the value.
 type Identity struct {
-	Name  string                 // such as "the output id of net"
+	Name  string                 // such as "the output id of net", or "the outputs of net"
 	Of    explanation.UnitOutput // zero for all outputs of a unit
 	Print outline.Print
+}
+
+// reason returns the reason for which a value with the output is unknown.
+func (i Identity) reason() string {
+	if i.Of == (explanation.UnitOutput{}) {
+		return i.Name + " are known after apply"
+	}
+	return i.Name + " is known after apply"
 }
 
 // Identities returns the identities of unknown values in v, sorted.

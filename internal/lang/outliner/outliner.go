@@ -322,6 +322,7 @@ func (c collector) module(m *eval.Module) {
 				out.Parts = append(out.Parts, outline.Part{Path: " type", Print: typeDigest(o.Type, o.Defaults).sum(), Fixed: true, At: s.Range})
 			}
 			out.Parts = append(out.Parts, outline.Part{Path: " sensitive", Print: newDigest(strconv.FormatBool(o.Sensitive)).sum(), Fixed: true, At: o.At})
+			out.Parts = p.dependsOn(out.Parts, m, o, o.DependsOn, "")
 			c.add(out)
 		}
 	}
@@ -375,6 +376,13 @@ func (c collector) call(m *eval.Module, call *eval.Call) {
 		out.Parts = append(out.Parts, outline.Part{Path: " content", Print: p.missing(call), Unknown: true, Fixed: true, At: cfg.At})
 	} else { // so that it may change if it is unknown in the other revision
 		out.Parts = append(out.Parts, outline.Part{Path: " content", Print: newDigest("known").sum(), Fixed: true, At: cfg.At})
+	}
+	out.Parts = p.dependsOn(out.Parts, m, call, cfg.DependsOn, "")
+	if call.Node != nil { // outputs that are not those of the root are no objects
+		for _, name := range slices.Sorted(maps.Keys(call.Node.Config.Outputs)) {
+			o := call.Node.Config.Outputs[name]
+			out.Parts = p.dependsOn(out.Parts, m, o, o.DependsOn, " output."+name)
+		}
 	}
 	c.add(out)
 	if call.Node == nil {
@@ -451,16 +459,13 @@ func (c collector) instance(d *eval.Desired, some bool) *outline.Object {
 	if len(l.ReplaceTriggeredBy) > 0 {
 		x := newDigest("triggers")
 		for _, t := range l.ReplaceTriggeredBy {
-			x.text(p.text(t))
+			x.text(p.trigger(d.Resource.Mod, t))
 		}
 		fixed("lifecycle.replace_triggered_by", x, at("replace_triggered_by"))
 	}
-	if names := p.dependsOn(cfg); len(names) > 0 {
-		x := newDigest("depends_on")
-		for _, name := range names {
-			x.text(name)
-		}
-		fixed("depends_on", x, cfg.At)
+	out.Parts = p.dependsOn(out.Parts, d.Resource.Mod, cfg, cfg.DependsOn, "")
+	if cfg.Addr.Mode == addr.Data {
+		out.After = p.waitsAt(d.Resource)
 	}
 	out.Parts = p.rules(out.Parts, p.desiredFrame(d), cfg.Pre, " precondition")
 	if len(cfg.Post) == 0 && cfg.Connection == nil && len(cfg.Provisioners) == 0 {
@@ -483,19 +488,6 @@ func (c collector) instance(d *eval.Desired, some bool) *outline.Object {
 		connection(v.Connection, path+".connection")
 	}
 	return out
-}
-
-// dependsOn returns the objects that a resource depends on because of depends_on only.
-func (p *printer) dependsOn(cfg *config.Resource) []string {
-	if len(cfg.DependsOn) == 0 {
-		return nil
-	}
-	names, ok := p.after[cfg]
-	if !ok {
-		names = eval.AddedDependsOn(cfg)
-		p.after[cfg] = names
-	}
-	return names
 }
 
 // ignored adds an ignore_changes argument whose value is unknown to a fingerprint.

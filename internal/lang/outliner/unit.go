@@ -87,7 +87,7 @@ func (x *UnitPrinter) split(out []outline.Part, address []step, v cty.Value, pat
 func (x *UnitPrinter) why(ids []Identity) []string {
 	out := x.p.reasons()
 	for _, id := range ids {
-		out = append(out, id.Name+" is known after apply")
+		out = append(out, id.reason())
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
