@@ -122,6 +122,61 @@ func index(x *Outline) map[objectKey]*Object {
 
 // compareParts compares two lists of parts, sorted by path.
 func compareParts(before, after []Part) (out []PartDifference) {
+	// A map that is secret as a whole may be a list of parts in the other outline.
+	inside := func(p Part) bool { return p.Inside != nil }
+	if slices.ContainsFunc(before, inside) || slices.ContainsFunc(after, inside) {
+		var old, now []PartDifference
+		after, before, old = opened(before, after, false)
+		before, after, now = opened(after, before, true)
+		if out = slices.Concat(old, now); len(out) > 0 {
+			out = append(out, sortedParts(before, after)...)
+			slices.SortStableFunc(out, func(a, b PartDifference) int { return strings.Compare(a.Path, b.Path) })
+			return out
+		}
+	}
+	return sortedParts(before, after)
+}
+
+// opened compares the parts with elements inside that are separate parts in other. It returns both lists without
+// these parts, and what differs. swapped means that other is the older one.
+func opened(all, other []Part, swapped bool) (rest, left []Part, out []PartDifference) {
+	rest = other
+	for i := range all {
+		p := &all[i]
+		below := func(x Part) bool {
+			n := len(p.Path)
+			return len(x.Path) > n && x.Path[:n] == p.Path && (x.Path[n] == '.' || x.Path[n] == '[')
+		}
+		if p.Inside == nil || slices.ContainsFunc(rest, func(x Part) bool { return x.Path == p.Path }) || !slices.ContainsFunc(rest, below) {
+			left = append(left, *p)
+			continue
+		}
+		var parts []Part
+		for _, x := range rest {
+			if below(x) {
+				parts = append(parts, x)
+			}
+		}
+		rest = slices.DeleteFunc(slices.Clone(rest), below)
+		d := PartDifference{Path: p.Path, Action: MayChange, Old: p, New: &Part{Path: p.Path, Marked: true, At: parts[0].At}}
+		in := slices.Clone(p.Inside)
+		slices.SortStableFunc(in, func(a, b Part) int { return strings.Compare(a.Path, b.Path) })
+		differ := compareParts(in, parts)
+		if slices.ContainsFunc(differ, func(d PartDifference) bool { return d.Action != MayChange }) {
+			d.Action = Changed
+		}
+		if swapped {
+			d.Old, d.New = d.New, d.Old
+		}
+		if len(differ) > 0 {
+			out = append(out, d)
+		}
+	}
+	return rest, left, out
+}
+
+// sortedParts compares two lists of parts, sorted by path.
+func sortedParts(before, after []Part) (out []PartDifference) {
 	block := "" // path of an added or removed block, whose arguments are not listed
 	note := func(d PartDifference, p *Part) {
 		if block != "" && strings.HasPrefix(p.Path, block) && p.Path != block {
@@ -147,13 +202,58 @@ func compareParts(before, after []Part) (out []PartDifference) {
 				continue
 			}
 			action := Changed
-			if a.Unknown || b.Unknown {
+			if (a.Unknown || b.Unknown) && !certain(a, b) {
 				action = MayChange
 			}
 			out = append(out, PartDifference{Path: b.Path, Action: action, Old: a, New: b})
 		}
 	}
 	return join(out)
+}
+
+// certain reports whether two parts differ whatever the values of their unknown elements are: a known element
+// differs, or only one of them has it.
+func certain(a, b *Part) bool {
+	if a.Elements == nil || b.Elements == nil {
+		return false
+	}
+	x, y := a.Elements(), b.Elements()
+	return x.differ(y) || y.differ(x)
+}
+
+// differ reports whether an element of x certainly differs from that of y, or is absent there.
+func (x *Elements) differ(y *Elements) bool {
+	inside := map[string]bool{} // paths of collections in y
+	note := func(path string) {
+		for i := strings.LastIndex(path, Separator); i > 0; i = strings.LastIndex(path[:i], Separator) {
+			inside[path[:i]] = true
+		}
+	}
+	for path := range y.Known {
+		note(path)
+	}
+	for path := range y.Unknown {
+		note(path)
+	}
+	open := func(path string) bool {
+		for i := len(path); i > 0; i = strings.LastIndex(path[:i], Separator) {
+			if y.Unknown[path[:i]] {
+				return true
+			}
+		}
+		return false
+	}
+	for path, print := range x.Known {
+		if other, ok := y.Known[path]; (ok && other != print || !ok) && !open(path) {
+			return true
+		}
+	}
+	for path := range x.Unknown {
+		if _, ok := y.Known[path]; !ok && !inside[path] && !open(path) {
+			return true
+		}
+	}
+	return false
 }
 
 // join reports an argument once whose value is a map or object in one outline and another value, or

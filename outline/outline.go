@@ -62,10 +62,26 @@ type Part struct {
 	// Output and OutputOf are the name of an output and the ID of its unit if the value is exactly
 	// this output, which is unknown.
 	Output, OutputOf string
+	// Elements returns the elements of the value if it is a list, tuple, map or object with elements. nil
+	// means that the value is not such a collection, or that its elements are other parts.
+	Elements func() *Elements
+	// Inside contains the parts of the elements of a map or object that is one part because it is secret,
+	// for the comparison with one that is not. Its own path begins their paths.
+	Inside []Part
 	// Refs contains the addresses to which the expression of a Fixed part refers.
 	Refs []string
 	At   source.Range
 }
+
+// Elements contains the elements of a collection that is one part, with those of the collections in it, by path.
+// The paths of an element and of a collection in which it is begin with the same bytes, up to a separator.
+type Elements struct {
+	Known   map[string]Print // values, null values and empty collections
+	Unknown map[string]bool  // values that are not known before an apply, and sets, which have no paths
+}
+
+// Separator begins each step of a path of Elements.
+const Separator = "\x00"
 
 // An Outline is the list of the objects of a module tree, sorted by address.
 type Outline struct{ Objects []*Object }

@@ -399,7 +399,7 @@ func (x *Outlines) same(ctx context.Context, u *discovery.Unit) *UnitOutline {
 // outliner returns the collector of a unit's objects.
 func (x *Outlines) outliner(ctx context.Context, u *discovery.Unit) *unitOutliner {
 	t, in := x.loader.Task(ctx), u.In(x.loader)
-	return &unitOutliner{x: x, u: u, in: in, t: t, p: outliner.NewUnitPrinter(in.Origin(t), x.text, x.o.Rename)}
+	return &unitOutliner{ctx: ctx, x: x, u: u, in: in, t: t, p: outliner.NewUnitPrinter(in.Origin(t), x.text, x.o.Rename)}
 }
 
 // evaluate opens the module and sets the outputs.
@@ -590,6 +590,7 @@ func (nothing) ReadFile(string) ([]byte, error) { return nil, fs.ErrNotExist }
 
 // A unitOutliner collects the objects of a unit.
 type unitOutliner struct {
+	ctx context.Context
 	x   *Outlines
 	u   *discovery.Unit
 	in  *unit.Unit
@@ -743,9 +744,16 @@ func sortParts(all []outline.Part) {
 	slices.SortStableFunc(all, func(a, b outline.Part) int { return strings.Compare(a.Path, b.Path) })
 }
 
-// input adds the parts of an input.
+// input adds the parts of an input. The keys of the value of a sensitive variable are secret, too.
 func (c *unitOutliner) input(to []outline.Part, s *unit.Setting) []outline.Part {
-	return c.p.Split(to, hcl.Traversal{hcl.TraverseRoot{Name: "inputs"}, hcl.TraverseAttr{Name: s.Name}}, s.Value, "."+s.Name, c.at(s.At))
+	v := s.Value
+	if ty := v.Type(); ty.IsMapType() || ty.IsObjectType() {
+		m := c.x.e.dirs.Module(c.x.e.static.Task(c.ctx), c.u.In(c.x.e.static))
+		if m.Root != nil && m.Root.Variables[s.Name] != nil && m.Root.Variables[s.Name].Sensitive {
+			v = v.Mark(value.Sensitive)
+		}
+	}
+	return c.p.Split(to, hcl.Traversal{hcl.TraverseRoot{Name: "inputs"}, hcl.TraverseAttr{Name: s.Name}}, v, "."+s.Name, c.at(s.At))
 }
 
 // fixed adds a part that is plain data.

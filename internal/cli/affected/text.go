@@ -160,6 +160,8 @@ func (d *difference) text() string {
 		text += " " + d.path
 	}
 	switch {
+	case d.sensitive && d.action == affected.MayChange:
+		text += " may change (sensitive value): " + d.reasons
 	case d.sensitive:
 		text += ": (sensitive value)"
 	case d.action == affected.MayChange:

@@ -36,7 +36,7 @@ func (p *printer) bodyOf(f *frame, cfg *config.Module, body hcl.Body, s *schema.
 			want = s.Attributes[name]
 		}
 		if all != cty.NilVal && want != nil && want.Type != cty.NilType {
-			out = p.valued(out, f, in.attrs[name].Expr, all.GetAttr(name), path+"."+name)
+			out = p.valued(out, f, in.attrs[name].Expr, all.GetAttr(name), want, path+"."+name)
 			continue
 		}
 		out = p.argument(out, f, in.attrs[name].Expr, want, path+"."+name)
@@ -63,13 +63,16 @@ func (p *printer) argument(out []outline.Part, f *frame, x hcl.Expression, want 
 			v = c
 		}
 	}
-	return p.valued(out, f, x, v, path)
+	return p.valued(out, f, x, v, want, path)
 }
 
-// valued appends the parts of an argument with a value.
-func (p *printer) valued(out []outline.Part, f *frame, x hcl.Expression, v cty.Value, path string) []outline.Part {
+// valued appends the parts of an argument with a value. want may be nil.
+func (p *printer) valued(out []outline.Part, f *frame, x hcl.Expression, v cty.Value, want *schema.Attribute, path string) []outline.Part {
 	if isNull(v) {
 		return out
+	}
+	if want != nil && want.Sensitive {
+		v = v.Mark(value.Sensitive) // its keys are secret, too
 	}
 	return marked(p.split(out, f, x, v, nil, path), len(out), v)
 }
@@ -99,20 +102,28 @@ func failure(ds diag.List) string {
 func (p *printer) split(out []outline.Part, f *frame, x hcl.Expression, v cty.Value, keys []step, path string) []outline.Part {
 	bare, _ := v.Unmark()
 	ty := bare.Type()
-	if bare.IsKnown() && !bare.IsNull() && !value.Secret(v) && (ty.IsMapType() || ty.IsObjectType()) && bare.LengthInt() > 0 && len(keys) < maxNested {
+	var inside []outline.Part
+	if bare.IsKnown() && !bare.IsNull() && (ty.IsMapType() || ty.IsObjectType()) && bare.LengthInt() > 0 && len(keys) < maxNested {
+		secret := value.Secret(v)
+		if secret {
+			out, inside = nil, out
+		}
 		out = slices.Grow(out, bare.LengthInt())
 		for it := bare.ElementIterator(); it.Next(); {
 			k, el := it.Element()
 			k, _ = k.Unmark()
 			out = p.split(out, f, x, el, append(keys[:len(keys):len(keys)], k), path+keyPath(k.AsString()))
 		}
-		return out
+		if !secret {
+			return out
+		}
+		out, inside = inside, out
 	}
 	if v.IsWhollyKnown() {
-		return append(out, outline.Part{Path: path, Print: p.value(v), At: x.Range()})
+		return append(out, outline.Part{Path: path, Print: p.value(v), Elements: elements(v, p.o.Rename), Inside: inside, At: x.Range()})
 	}
 	print := p.definition(f, x, keys) // and not expr, which would compute v again
-	return append(out, outline.Part{Path: path, Print: print, Unknown: !p.exact, At: x.Range()})
+	return append(out, outline.Part{Path: path, Print: print, Unknown: !p.exact, Elements: elements(v, p.o.Rename), Inside: inside, At: x.Range()})
 }
 
 func keyPath(name string) string {
@@ -173,8 +184,8 @@ func setOf(members [][]outline.Part, path string) outline.Part {
 	for i, parts := range members {
 		at := parts[len(parts)-1]
 		d := newDigest("member")
+		d.parts(parts, len(at.Path))
 		for _, b := range parts {
-			d.text(b.Path[len(at.Path):]).print(b.Print)
 			set.Unknown = set.Unknown || b.Unknown
 		}
 		prints[i] = d.sum()
@@ -219,9 +230,7 @@ func (p *printer) dynamic(f *frame, b *hcl.Block, path string, n *int, one func(
 		}
 		some := inside(cty.DynamicVal, cty.DynamicVal, cty.NilVal)
 		d := newDigest("dynamic").print(p.expr(f, each.Expr, nil))
-		for _, a := range p.body(some, f.mod.Node.Config, body.Body, nil, "") {
-			d.text(a.Path).print(a.Print)
-		}
+		d.parts(p.body(some, f.mod.Node.Config, body.Body, nil, ""), 0)
 		return []outline.Part{{Path: path, Print: d.sum(), Unknown: true, At: each.Expr.Range()}}
 	}
 	for it := coll.ElementIterator(); it.Next(); {

@@ -566,9 +566,7 @@ func (p *printer) missing(call *eval.Call) outline.Print {
 				d.print(p.expr(p.moduleFrame(call.Module()), s.Expr, nil))
 			}
 		}
-		for _, b := range p.body(f, call.Module().Node.Config, cfg.Body, nil, "") {
-			d.text(b.Path).print(b.Print)
-		}
+		d.parts(p.body(f, call.Module().Node.Config, cfg.Body, nil, ""), 0)
 		return p.made(p.times(d, call.Module(), cfg.Repeat))
 	})
 }
@@ -645,9 +643,7 @@ func (p *printer) attribute(d *eval.Desired, path []step) outline.Print {
 func (p *printer) instance(d *eval.Desired) outline.Print {
 	return once(p, p.instances, d, func() outline.Print {
 		x := newDigest("instance").text(p.o.address(d)).text(d.Resource.Provider().String())
-		for _, b := range p.arguments(d) {
-			x.text(b.Path).print(b.Print)
-		}
+		x.parts(p.arguments(d), 0)
 		if d.Resource.Config().Addr.Mode == addr.Data {
 			p.delays(x, d.Resource)
 		}

@@ -317,7 +317,7 @@ func (c collector) module(m *eval.Module) {
 				continue
 			}
 			out := &outline.Object{Kind: outline.Output, Addr: "output." + name, At: o.At}
-			out.Parts = p.argument(nil, f, o.Value.Expr, nil, "")
+			out.Parts = p.argument(nil, f, o.Value.Expr, &schema.Attribute{Sensitive: o.Sensitive}, "")
 			if s := o.Settings["type"]; s != nil {
 				out.Parts = append(out.Parts, outline.Part{Path: " type", Print: typeDigest(o.Type, o.Defaults).sum(), Fixed: true, At: s.Range})
 			}

@@ -43,6 +43,18 @@ func (d *digest) number(n int) *digest {
 	return d
 }
 
+// parts adds parts with their paths, without the first bytes of the paths. It makes no difference whether a map is
+// secret.
+func (d *digest) parts(all []outline.Part, skip int) {
+	for i := range all {
+		if x := &all[i]; x.Inside != nil {
+			d.parts(x.Inside, skip)
+		} else {
+			d.text(x.Path[skip:]).print(x.Print)
+		}
+	}
+}
+
 func (d *digest) sum() (p outline.Print) {
 	full := sha256.Sum256(d.b)
 	copy(p[:], full[:])
@@ -92,6 +104,47 @@ func ofValue(v cty.Value, rename func(string) string) outline.Print {
 	default:
 		return newDigest("other").text(ty.FriendlyName()).sum()
 	}
+}
+
+// elements returns the function for outline.Part.Elements of a value; see there.
+func elements(v cty.Value, rename func(string) string) func() *outline.Elements {
+	if bare, _ := v.Unmark(); !hasElements(bare) {
+		return nil
+	}
+	return func() *outline.Elements {
+		out := &outline.Elements{Known: map[string]outline.Print{}, Unknown: map[string]bool{}}
+		var add func(path string, v cty.Value)
+		add = func(path string, v cty.Value) {
+			v, _ = v.Unmark()
+			switch {
+			case !v.IsKnown() || v.Type().IsSetType():
+				out.Unknown[path] = true
+			case !hasElements(v):
+				out.Known[path] = ofValue(v, rename)
+			default:
+				for it := v.ElementIterator(); it.Next(); {
+					k, el := it.Element()
+					k, _ = k.Unmark()
+					name := keyText(k)
+					if rename != nil {
+						name = rename(name)
+					}
+					add(path+outline.Separator+name, el)
+				}
+			}
+		}
+		add("", v)
+		return out
+	}
+}
+
+// hasElements reports whether a value without marks is a list, tuple, map or object that is not empty.
+func hasElements(v cty.Value) bool {
+	if !v.IsKnown() || v.IsNull() {
+		return false
+	}
+	ty := v.Type()
+	return (ty.IsListType() || ty.IsTupleType() || ty.IsMapType() || ty.IsObjectType()) && v.LengthInt() > 0
 }
 
 // A step is one step of a path: an attribute, a key or an index, as a known value without marks.

@@ -36,7 +36,7 @@ func (x *UnitPrinter) Text(kind, text string) outline.Print {
 }
 
 // Split appends the parts of the value at an address of the unit, such as inputs.tags. path is the
-// path of the first part.
+// path of the first part. If the value is sensitive as a whole, it is one part, since its keys are secret too.
 func (x *UnitPrinter) Split(out []outline.Part, address hcl.Traversal, v cty.Value, path string, at source.Range) []outline.Part {
 	of, ok := steps(address)
 	if !ok {
@@ -48,18 +48,26 @@ func (x *UnitPrinter) Split(out []outline.Part, address hcl.Traversal, v cty.Val
 func (x *UnitPrinter) split(out []outline.Part, address []step, v cty.Value, path string, at source.Range, depth int) []outline.Part {
 	bare, _ := v.Unmark()
 	ty := bare.Type()
+	var inside []outline.Part
 	if bare.IsKnown() && !bare.IsNull() && (ty.IsMapType() || ty.IsObjectType()) && bare.LengthInt() > 0 && depth < maxNested {
+		secret := value.Secret(v)
+		if secret {
+			out, inside = nil, out
+		}
 		out = slices.Grow(out, bare.LengthInt())
 		for it := bare.ElementIterator(); it.Next(); {
 			k, el := it.Element()
 			k, _ = k.Unmark()
 			out = x.split(out, append(address[:len(address):len(address)], k), el, path+keyPath(k.AsString()), at, depth+1)
 		}
-		return out
+		if !secret {
+			return out
+		}
+		out, inside = inside, out
 	}
 	x.p.why = nil
 	if v.IsWhollyKnown() {
-		return append(out, outline.Part{Path: path, Print: x.p.value(v), At: at})
+		return append(out, outline.Part{Path: path, Print: x.p.value(v), Elements: elements(v, x.p.o.Rename), Inside: inside, At: at})
 	}
 	ids := Identities(v)
 	var print outline.Print
@@ -73,7 +81,7 @@ func (x *UnitPrinter) split(out []outline.Part, address []step, v cty.Value, pat
 	if !found {
 		print = x.unknown(v, ids)
 	}
-	part := outline.Part{Path: path, Print: print, Unknown: !exact, At: at}
+	part := outline.Part{Path: path, Print: print, Unknown: !exact, Elements: elements(v, x.p.o.Rename), Inside: inside, At: at}
 	if !exact {
 		part.Why = x.why(ids)
 		if len(ids) == 1 && ids[0].Of.Name != "" && print == outputsOfUnits(ids).sum() {
