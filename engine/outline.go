@@ -160,6 +160,9 @@ func (x *Outlined) Explain(address string) (*explanation.Explanation, diag.List)
 // Problems returns the errors of the evaluation.
 func (x *Outlined) Problems() diag.List { return x.graph.Diags().Errors() }
 
+// Warnings returns the warnings of the evaluation.
+func (x *Outlined) Warnings() diag.List { return x.graph.Diags().Warnings() }
+
 // Output returns the value of an output of the root module. Unknown parts of it have marks that
 // identify them to the outlines of units that read the output. unit and id are the name and the ID of
 // the unit that has the output.

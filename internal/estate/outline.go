@@ -122,15 +122,18 @@ type UnitOutline struct {
 	// Sensitive means that the module has sensitive variables.
 	Sensitive bool
 
-	x       *Outlines
-	u       *discovery.Unit
-	given   map[string]engine.InputValue // values of variables that do not come from the unit
-	engine  *engine.Engine
-	again   func(moved func(addr.Instance) addr.Instance) (*engine.Outlined, diag.List)
-	unknown outline.Print // identifies all outputs if the module is not on this machine
-	outputs cty.Value
-	traced  *traced // what is the same in the revision of Options.Changed; nil after Release
-	late    []outline.Part
+	x      *Outlines
+	u      *discovery.Unit
+	given  map[string]engine.InputValue // values of variables that do not come from the unit
+	engine *engine.Engine
+	again  func(moved func(addr.Instance) addr.Instance) (*engine.Outlined, diag.List)
+	// Of the module: the warnings of opening it, and its files; nil after Release.
+	warnings diag.List
+	module   *workcopy.Module
+	unknown  outline.Print // identifies all outputs if the module is not on this machine
+	outputs  cty.Value
+	traced   *traced // what is the same in the revision of Options.Changed; nil after Release
+	late     []outline.Part
 
 	mu       sync.Mutex
 	released bool
@@ -267,6 +270,21 @@ func (o *UnitOutline) withLate() []*outline.Object {
 	return out
 }
 
+// Warnings returns the warnings about the module, the set that contains its files, and a function that returns the
+// path of a file in this set. It must be called after Outlines.Of and before Release.
+func (o *UnitOutline) Warnings() (ds diag.List, files *source.Set, path func(file string) string) {
+	if o.Outlined == nil || o.module == nil || o.module.Dir == nil {
+		return nil, nil, nil
+	}
+	ds = append(slices.Clone(o.warnings), o.Outlined.Warnings()...)
+	return ds, o.module.Dir.Parsed.Set, func(file string) string {
+		if !filepath.IsAbs(file) {
+			file, _ = o.module.Dir.Origin(file)
+		}
+		return file
+	}
+}
+
 // Release frees everything except the outputs, which other units may read.
 func (o *UnitOutline) Release() {
 	o.mu.Lock()
@@ -286,6 +304,7 @@ func (o *UnitOutline) free() {
 		o.x.e.dirs.Forget(o.u.ID)
 	}
 	o.Outlined, o.engine, o.again, o.Show, o.Own, o.given, o.traced, o.late = nil, nil, nil, nil, nil, nil, nil, nil
+	o.warnings, o.module = nil, nil
 }
 
 // Forget discards the outline of a unit, with its outputs. Both are computed again on demand.
@@ -415,7 +434,7 @@ func (o *UnitOutline) evaluate(ctx context.Context) diag.List {
 	if o.released { // only the outputs are read
 		defer o.free()
 	}
-	o.engine = e
+	o.engine, o.warnings, o.module = e, ds, m
 	o.Show = func(file string) string {
 		name, _ := explain.Show(file)
 		return name
@@ -550,7 +569,7 @@ func (e *Estate) openAlone(ctx context.Context, t *demand.Task, u *discovery.Uni
 		return m, nil, explain, ds.Errors()
 	}
 	explain = engine.ExplainOptions{Variables: values, Unit: in.Origin(t), UnitSet: e.loader.Sources(), Show: shown(m, show)}
-	return m, opened, explain, nil
+	return m, opened, explain, ds.Warnings()
 }
 
 // shown returns the function that returns the name of a file of a module as it is shown, and its layer.

@@ -32,7 +32,8 @@ type options struct {
 	vars                                         []workdir.VarFlag
 	units                                        unitflags.Flags
 	markdown                                     request.Markdown
-	page                                         string // path of the HTML page; "" for none
+	page                                         string    // path of the HTML page; "" for none
+	warnings                                     *warnings // nil if they are not reported
 }
 
 // Command declares affected.
@@ -101,6 +102,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	}
 	defer pair.Close(ctx)
 	r := &affected.Report{Base: pair.Base.Name, Head: pair.Head.Name}
+	o.warnings = &warnings{}
 	compare := compareDirectories
 	switch {
 	case o.recursive:
@@ -115,13 +117,16 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	if o.blame {
 		blame(ctx, c, pair, r)
 	}
+	onBase, onHead := o.warnings.lists(c.Report.Dir, pair)
 	if o.json {
+		r.Diagnostics = o.warnings.objects(c, onBase, onHead)
 		doc, err := json.MarshalIndent(r, "", "  ")
 		if err != nil {
 			return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write JSON", "The differences cannot be written: %s.", err))
 		}
 		fmt.Fprintf(c.Stdout, "%s\n", doc)
 	} else {
+		o.warnings.print(c, onBase, onHead)
 		printText(c.Report, r, o.noun())
 	}
 	if o.page != "" {
@@ -130,7 +135,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 		}
 	}
 	if o.markdown.File != "" {
-		if ds := flags.WriteMarkdown(c, o.markdown, document(c, r, o.noun())); ds.HasErrors() {
+		if ds := flags.WriteMarkdown(c, o.markdown, document(c, r, o.noun(), o.warnings.markdown(c, onBase, onHead))); ds.HasErrors() {
 			return c.Fail(ds)
 		}
 	}

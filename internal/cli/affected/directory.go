@@ -31,7 +31,7 @@ import (
 
 // compareDirectories compares the working directory in two revisions.
 func compareDirectories(ctx context.Context, c *command.Call, o *options, pair *revision.Pair, r *affected.Report) diag.List {
-	objects, ds := objectsOf(ctx, c, o, c.Dir, pair.Base, pair.Head)
+	objects, ds := objectsOf(ctx, c, o, c.Dir, "", pair.Base, pair.Head)
 	if len(objects) > 0 {
 		r.Units = append(r.Units, &affected.Unit{Name: ".", Action: affected.Action(objects), Objects: objects})
 	}
@@ -87,7 +87,7 @@ func compareLibrary(ctx context.Context, c *command.Call, o *options, pair *revi
 			at.Directory = c.Directory.In(filepath.Join(c.Dir, name), c.Env, nil)
 			own.vars = nil // they are those of the working directory
 		}
-		objects, more := objectsOf(ctx, &at, &own, c.Dir, belowOrEmpty(c.Files, pair.Base, name), belowOrEmpty(c.Files, pair.Head, name))
+		objects, more := objectsOf(ctx, &at, &own, c.Dir, filepath.ToSlash(name), belowOrEmpty(c.Files, pair.Base, name), belowOrEmpty(c.Files, pair.Head, name))
 		all.add(filepath.ToSlash(name), more)
 		switch {
 		case more.HasErrors():
@@ -101,12 +101,13 @@ func compareLibrary(ctx context.Context, c *command.Call, o *options, pair *revi
 	return all.messages()
 }
 
-// failures collects messages about several directories. Messages that directories have in common, such as
+// failures collects messages about several directories, or several units. Messages that directories have in common, such as
 // those about a module that all of them call, are kept once.
 type failures struct {
-	list diag.List
-	one  map[string]*failure // by text
-	all  []*failure
+	list  diag.List
+	one   map[string]*failure // by text
+	all   []*failure
+	units bool // they are about units
 }
 
 // A failure is a message and the directories that have it.
@@ -131,7 +132,7 @@ func (f *failures) add(name string, ds diag.List) {
 			}
 			f.one[key] = x
 		}
-		if n := len(x.names); n == 0 || x.names[n-1] != name {
+		if n := len(x.names); name != "" && (n == 0 || x.names[n-1] != name) {
 			x.names = append(x.names, name)
 		}
 	}
@@ -140,12 +141,22 @@ func (f *failures) add(name string, ds diag.List) {
 // messages returns the messages with the names of their directories.
 func (f *failures) messages() diag.List {
 	for _, x := range f.all {
+		if len(x.names) == 0 {
+			f.list = append(f.list, x.m)
+			continue
+		}
 		m := *x.m
-		text := "This came up in the directory " + x.names[0] + "."
-		if n := len(x.names); n > maxUnits {
-			text = fmt.Sprintf("This came up in the directories %s and %d more.", strings.Join(x.names[:maxUnits], ", "), n-maxUnits)
+		one, many := "directory", "directories"
+		if f.units {
+			one, many = "unit", "units"
+		}
+		slices.Sort(x.names) // units are compared in any order
+		names := slices.Compact(x.names)
+		text := "This came up in the " + one + " " + names[0] + "."
+		if n := len(names); n > maxUnits {
+			text = fmt.Sprintf("This came up in the %s %s and %d more.", many, strings.Join(names[:maxUnits], ", "), n-maxUnits)
 		} else if n > 1 {
-			text = "This came up in the directories " + strings.Join(x.names, ", ") + "."
+			text = "This came up in the " + many + " " + strings.Join(names, ", ") + "."
 		}
 		m.Notes = append(slices.Clone(m.Notes), diag.Note{Text: text})
 		f.list = append(f.list, &m)
@@ -168,8 +179,8 @@ func belowOrEmpty(files *readfile.Kept, r *revision.Revision, name string) *revi
 }
 
 // objectsOf returns the objects that differ between two revisions of the working directory of c. Names of
-// files are shown relative to from.
-func objectsOf(ctx context.Context, c *command.Call, o *options, from string, before, after *revision.Revision) ([]*affected.Object, diag.List) {
+// files are shown relative to from. name is the name of the directory in messages; "" is not shown.
+func objectsOf(ctx context.Context, c *command.Call, o *options, from, name string, before, after *revision.Revision) ([]*affected.Object, diag.List) {
 	workspace, ds := c.Workspace()
 	if ds.HasErrors() {
 		return nil, ds
@@ -208,6 +219,11 @@ func objectsOf(ctx context.Context, c *command.Call, o *options, from string, be
 			return nil, shownErrors(c, before, base.dir.Set, err)
 		}
 	}
+	for i, s := range []*side{base, head} {
+		r := []*revision.Revision{before, after}[i]
+		set, all := o.warnings.side(i == 1)
+		all.add(name, located(c, r, set, s.dir.Set, slices.Concat(s.warnings, s.Outlined.Warnings())))
+	}
 	return affected.Compare(ctx, &base.Side, &head.Side), ds
 }
 
@@ -215,9 +231,10 @@ func objectsOf(ctx context.Context, c *command.Call, o *options, from string, be
 type side struct {
 	affected.Side
 	*workdir.Loaded
-	dir     *workdir.Directory
-	of      *revision.Revision
-	schemas func(addr.Provider) *schema.Provider
+	dir      *workdir.Directory
+	of       *revision.Revision
+	schemas  func(addr.Provider) *schema.Provider
+	warnings diag.List // of the load
 }
 
 func (s *side) close() { s.Loaded.Close() }
@@ -258,7 +275,7 @@ func openSide(ctx context.Context, c *command.Call, o *options, from string, r *
 	if loaded == nil {
 		return nil, shownErrors(c, r, d.Set, ds.Errors())
 	}
-	s := &side{Loaded: loaded, dir: d, of: r}
+	s := &side{Loaded: loaded, dir: d, of: r, warnings: ds.Warnings()}
 	shown, below := units.ShownIn(from, r), sys.RelativeTo(from, c.Dir)
 	s.Show = func(file string) string {
 		if !filepath.IsAbs(file) {
@@ -272,13 +289,18 @@ func openSide(ctx context.Context, c *command.Call, o *options, from string, r *
 // shownErrors returns errors in a revision of a directory with the paths that are shown, and adds the files
 // to those of the command.
 func shownErrors(c *command.Call, r *revision.Revision, files *source.Set, ds diag.List) diag.List {
+	return located(c, r, c.Report.Set, files, ds)
+}
+
+// located is shownErrors for a set that receives the files.
+func located(c *command.Call, r *revision.Revision, set, files *source.Set, ds diag.List) diag.List {
 	file := func(name string) string {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(r.Dir, name) // names are relative to the directory of the module
 		}
-		return sys.RelativeTo(c.Report.Dir, r.Rename(name))
+		return sys.RelativeTo(c.Report.Dir, r.Located(name))
 	}
-	return units.OfRevision(r.Name, r.Rename, file, c.Report.Set, files, ds)
+	return units.OfRevision(r, file, set, files, ds)
 }
 
 // evaluate evaluates the configuration.

@@ -41,7 +41,7 @@ func compareEstates(ctx context.Context, c *command.Call, o *options, pair *revi
 	if leave := c.System.LeaveHeap; leave != nil {
 		eo.Discovery.Expect = func(bytes int64) { leave(min(garbage*bytes, mostHeap)) }
 	}
-	all, set, more := units.CompareRevisions(ctx, c, eo, pair)
+	all, set, more := units.CompareRevisions(ctx, c, eo, pair, o.warnings.of(pair))
 	r.Units = all
 	c.Report.Set.Include(set)
 	return append(ds, more...)

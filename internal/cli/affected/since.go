@@ -26,7 +26,7 @@ func Since(ctx context.Context, c *command.Call, base string, vars []workdir.Var
 func EstateSince(ctx context.Context, c *command.Call, base string, o estate.Options) (map[string]string, diag.List) {
 	return since(ctx, c, base, func(pair *revision.Pair, r *affected.Report) diag.List {
 		o.Machine.Run = sys.SkipPrograms
-		all, set, ds := units.CompareRevisions(ctx, c, o, pair)
+		all, set, ds := units.CompareRevisions(ctx, c, o, pair, nil)
 		r.Units = all
 		c.Report.Set.Include(set)
 		return ds

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
@@ -47,16 +48,20 @@ func ShownIn(dir string, r *revision.Revision) func(file string) string {
 	}
 }
 
+// A Warn receives the warnings about a revision, and the text of the files for messages. unit is the name of the
+// unit to whose module they belong; "" means none.
+type Warn func(r *revision.Revision, unit string, set *source.Set, ds diag.List)
+
 // CompareRevisions returns the units that differ in value between two revisions, and the text of
-// the files for messages. It runs programs with o.Machine.Run.
-func CompareRevisions(ctx context.Context, c *command.Call, o estate.Options, pair *revision.Pair) ([]*affected.Unit, *source.Set, diag.List) {
-	base := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Base.Rename, Show: ShownIn(c.Dir, pair.Base)}}, dir: pair.Base.Dir, overlay: &stacks.Overlay{}, name: pair.Base.Name, files: pair.Base.Files}
-	head := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Head.Rename, Show: ShownIn(c.Dir, pair.Head)}}, dir: pair.Head.Dir, overlay: &stacks.Overlay{}, name: pair.Head.Name, files: pair.Head.Files}
+// the files for messages. It runs programs with o.Machine.Run. warn may be nil.
+func CompareRevisions(ctx context.Context, c *command.Call, o estate.Options, pair *revision.Pair, warn Warn) ([]*affected.Unit, *source.Set, diag.List) {
+	base := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Base.Rename, Show: ShownIn(c.Dir, pair.Base)}}, of: pair.Base, dir: pair.Base.Dir, overlay: &stacks.Overlay{}, files: pair.Base.Files}
+	head := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Head.Rename, Show: ShownIn(c.Dir, pair.Head)}}, of: pair.Head, dir: pair.Head.Dir, overlay: &stacks.Overlay{}, files: pair.Head.Files}
 	head.r.Schemas = KeptSchemas(c, pair.Head.Rename)
 	if paths, resolve, ok := readfile.Modified(pair.Base.Patch, pair.Head.Patch); ok && base.dir == head.dir {
 		head.since(paths, resolve, &base, o.Host)
 	}
-	return compare(ctx, c, o, base, head)
+	return compare(ctx, c, o, warn, base, head)
 }
 
 // KeptSchemas returns the schemas that earlier commands have kept for the providers that are installed
@@ -86,15 +91,15 @@ func CompareFiles(ctx context.Context, c *command.Call, o estate.Options, dir st
 	if paths := slices.Sorted(maps.Keys(texts)); !slices.ContainsFunc(paths, func(path string) bool { _, err := files.Stat(path); return err != nil }) {
 		head.since(paths, filepath.Clean, &base, o.Host)
 	}
-	return compare(ctx, c, o, base, head)
+	return compare(ctx, c, o, nil, base, head)
 }
 
 // compared is one side of a comparison of estates.
 type compared struct {
 	r       affected.Revision
+	of      *revision.Revision // nil for files without one
 	dir     string
 	overlay *stacks.Overlay
-	name    string                              // of the revision; "" for files without one
 	files   func(*readfile.Kept) *readfile.Kept // returns the reader of the files; may be nil
 	changed func(path string) ([]byte, bool)    // estate.Options.Changed
 }
@@ -115,7 +120,7 @@ func (x *compared) host(h estate.Host) estate.Host {
 	return h
 }
 
-func compare(ctx context.Context, c *command.Call, o estate.Options, both ...compared) ([]*affected.Unit, *source.Set, diag.List) {
+func compare(ctx context.Context, c *command.Call, o estate.Options, warn Warn, both ...compared) ([]*affected.Unit, *source.Set, diag.List) {
 	if o.At.IsZero() {
 		o.At = c.Now() // timestamp() has the same value in both revisions
 	}
@@ -146,23 +151,40 @@ func compare(ctx context.Context, c *command.Call, o estate.Options, both ...com
 			return nil, set, ds
 		}
 	}
+	var mu sync.Mutex
+	if warn != nil {
+		for i := range both {
+			if side := both[i]; len(found[i].Warnings()) > 0 {
+				set, w := ofRevision(side, side.r.Estate.Sources(), found[i].Warnings())
+				warn(side.of, "", set, w)
+			}
+			of := both[i].of
+			both[i].r.Warn = func(unit string, ds diag.List, files *source.Set, path func(file string) string) {
+				set := &source.Set{}
+				ds = OfRevision(of, func(file string) string { return sys.RelativeTo(c.Report.Dir, of.Located(path(file))) }, set, files, ds)
+				mu.Lock()
+				defer mu.Unlock()
+				warn(of, unit, set, ds)
+			}
+		}
+	}
 	all, ds := affected.Estates(ctx, both[0].r, both[1].r)
 	return all, both[1].r.Estate.Sources(), ds
 }
 
 // ofRevision returns messages about the files of a revision as OfRevision does.
 func ofRevision(side compared, files *source.Set, ds diag.List) (*source.Set, diag.List) {
-	if side.r.Rename == nil || side.name == "" || side.name == revision.WorkingTree {
+	if side.of == nil || side.of.Name == revision.WorkingTree {
 		return files, ds
 	}
 	set := &source.Set{}
-	return set, OfRevision(side.name, side.r.Rename, side.r.Rename, set, files, ds)
+	return set, OfRevision(side.of, side.of.Located, set, files, ds)
 }
 
 // OfRevision returns messages about the files of a revision with the paths that are shown, which are those
-// of the working tree, and with the name of the revision. rename replaces the paths in a text, and file
-// returns the path of the file of a range. set receives the files by these paths.
-func OfRevision(name string, rename, file func(string) string, set, files *source.Set, ds diag.List) diag.List {
+// of the working tree, and with the name of the revision. file returns the path of the file of a range. set
+// receives the files by these paths.
+func OfRevision(r *revision.Revision, file func(string) string, set, files *source.Set, ds diag.List) diag.List {
 	at := func(x *source.Range) *source.Range {
 		if x == nil {
 			return nil
@@ -175,12 +197,12 @@ func OfRevision(name string, rename, file func(string) string, set, files *sourc
 	out := make(diag.List, len(ds))
 	for i, m := range ds {
 		n := *m // other callers have the message too
-		n.At, n.Context, n.Detail, n.Notes = at(m.At), at(m.Context), rename(m.Detail), nil
+		n.At, n.Context, n.Detail, n.Notes = at(m.At), at(m.Context), r.Located(m.Detail), nil
 		for _, note := range m.Notes {
-			n.Notes = append(n.Notes, diag.Note{Text: rename(note.Text), At: at(note.At)})
+			n.Notes = append(n.Notes, diag.Note{Text: r.Located(note.Text), At: at(note.At)})
 		}
-		if name != revision.WorkingTree {
-			n.Notes = append(n.Notes, diag.Note{Text: "This is about the revision " + name + "."})
+		if r.Name != revision.WorkingTree {
+			n.Notes = append(n.Notes, diag.Note{Text: "This is about the revision " + r.Name + "."})
 		}
 		out[i] = &n
 	}
@@ -220,7 +242,7 @@ func differingFrom(ctx context.Context, c *command.Call, o *estate.Options, base
 	eo := *o
 	eo.Discovery.Filters, eo.Discovery.Affected, eo.Discovery.Generate = nil, nil, true
 	eo.Machine.Run = sys.SkipPrograms
-	all, set, ds := CompareRevisions(ctx, c, eo, pair)
+	all, set, ds := CompareRevisions(ctx, c, eo, pair, nil)
 	if ds.HasErrors() {
 		c.Report.Set.Include(set)
 		return nil, ds

@@ -15,12 +15,26 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/outline"
+	"github.com/terrace-iac/terrace/source"
 )
 
 // A Revision is one revision of an estate.
 type Revision struct {
 	Estate *estate.Estate
 	estate.OutlineOptions
+	// Warn receives the warnings about the module of a unit that differs; see estate.UnitOutline.Warnings. It may be
+	// called concurrently. nil discards them.
+	Warn func(unit string, ds diag.List, files *source.Set, path func(file string) string)
+}
+
+// warn reports the warnings about the module of a unit.
+func (r *Revision) warn(u *discovery.Unit, o *estate.UnitOutline) {
+	if r.Warn == nil {
+		return
+	}
+	if ds, files, path := o.Warnings(); len(ds) > 0 {
+		r.Warn(u.Name, ds, files, path)
+	}
 }
 
 // Estates returns the units that differ between two revisions of an estate, sorted by name.
@@ -206,6 +220,8 @@ func (c *estates) compare(p *unitPair) (r result) {
 		u.Action = Action(u.Objects)
 	}
 	c.note(p.head.ID, u.Objects)
+	c.head.warn(p.head, now)
+	c.base.warn(p.base, old)
 	return result{u, ds}
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/outline"
 )
@@ -37,6 +38,8 @@ type Report struct {
 	// NotCompared contains the directories that have errors and were not compared, sorted; "." also
 	// means the units.
 	NotCompared []string `json:"not_compared,omitempty"`
+	// Diagnostics contains the warnings about both revisions.
+	Diagnostics []*diag.Object `json:"diagnostics,omitempty"`
 }
 
 // A Unit is a unit, or the compared directory, that differs.

@@ -166,6 +166,15 @@ func (r *Revision) Rename(text string) string {
 	return strings.ReplaceAll(text, r.root+string(filepath.Separator), r.as+string(filepath.Separator))
 }
 
+// Located returns a text with the paths at which the files are found: those of the working tree for a commit. Those
+// of a directory are its own, also if they are shown by those of another directory elsewhere.
+func (r *Revision) Located(text string) string {
+	if r.ID == "" {
+		return text
+	}
+	return r.Rename(text)
+}
+
 // Inside returns the path in the revision of a path that is shown.
 func (r *Revision) Inside(path string) string {
 	rel, err := filepath.Rel(r.as, path)

@@ -1,0 +1,115 @@
+package affected
+
+import (
+	"path/filepath"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/markdown"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/estate/revision"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// warnings collects the warnings about both revisions.
+type warnings struct{ base, head revisionWarnings }
+
+// revisionWarnings contains the warnings about a revision, and the files to which they refer.
+type revisionWarnings struct {
+	set   source.Set
+	all   failures
+	units failures // those about units and their modules
+}
+
+// messages returns the warnings with the names of their directories or units.
+func (r *revisionWarnings) messages() diag.List {
+	r.units.units = true
+	return append(r.all.messages(), r.units.messages().Sort()...)
+}
+
+// side returns the collector for a revision. w may be nil: then the result is discarded.
+func (w *warnings) side(head bool) (*source.Set, *failures) {
+	r := &revisionWarnings{}
+	if w != nil {
+		if r = &w.base; head {
+			r = &w.head
+		}
+	}
+	return &r.set, &r.all
+}
+
+// of returns the function that receives the warnings about the units of two revisions.
+func (w *warnings) of(pair *revision.Pair) units.Warn {
+	return func(r *revision.Revision, unit string, set *source.Set, ds diag.List) {
+		to := &w.base
+		if r == pair.Head {
+			to = &w.head
+		}
+		adopt := func(at *source.Range) {
+			if at != nil {
+				to.set.Adopt(at.Filename, set, at.Filename)
+			}
+		}
+		for _, m := range ds {
+			adopt(m.At)
+			for _, n := range m.Notes {
+				adopt(n.At)
+			}
+		}
+		to.units.add(unit, ds)
+	}
+}
+
+// lists returns the warnings about the base and those about the head. Warnings that are about both belong to the
+// head, where they may be in another line. dir is the directory to which names of files are relative.
+func (w *warnings) lists(dir string, pair *revision.Pair) (base, head diag.List) {
+	seen := map[string]bool{}
+	key := func(r *revision.Revision, m *diag.Message) string {
+		file := ""
+		if m.At != nil {
+			if file = m.At.Filename; !filepath.IsAbs(file) {
+				file = filepath.Join(dir, file)
+			}
+			file = r.Rename(file) // equal files of two directories have equal names
+		}
+		return m.CodeName() + "\x00" + m.Summary + "\x00" + m.Detail + "\x00" + file
+	}
+	head = w.head.messages()
+	for _, m := range head {
+		seen[key(pair.Head, m)] = true
+	}
+	for _, m := range w.base.messages() {
+		if !seen[key(pair.Base, m)] {
+			base = append(base, m)
+		}
+	}
+	return base, head
+}
+
+// print reports the warnings.
+func (w *warnings) print(c *command.Call, base, head diag.List) {
+	c.Report.TellFrom(&w.head.set, head)
+	c.Report.TellFrom(&w.base.set, base)
+	if len(head)+len(base) > 0 {
+		c.Report.Say("\n")
+	}
+}
+
+// objects returns the JSON form of the warnings.
+func (w *warnings) objects(c *command.Call, base, head diag.List) []*diag.Object {
+	of := func(set *source.Set, ds diag.List) []*diag.Object {
+		j := view.JSONMessages(set, c.Report.Names)
+		return j.Objects(c.Report.Filter(ds))
+	}
+	return append(of(&w.head.set, head), of(&w.base.set, base)...)
+}
+
+// markdown returns the Markdown of the warnings.
+func (w *warnings) markdown(c *command.Call, base, head diag.List) []markdown.Message {
+	of := func(set *source.Set, ds diag.List) []markdown.Message {
+		return flags.MarkdownMessages(c, set, c.Report.Filter(ds))
+	}
+	return append(of(&w.head.set, head), of(&w.base.set, base)...)
+}
