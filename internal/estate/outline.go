@@ -18,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/base/parallel"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
@@ -44,6 +45,7 @@ type Outlines struct {
 	whole    parallel.Cache[string, bool]      // units whose outlines are complete
 	schemas  parallel.Cache[string, func(addr.Provider) *schema.Provider]
 	contents parallel.Cache[*workcopy.Parsed, content]
+	dirs     func() map[string]bool // the directories of all units
 }
 
 // OutlineOptions configures Outlines. Show is required.
@@ -72,6 +74,13 @@ type OutlineOptions struct {
 // Outlines returns the outlines of the estate's units.
 func (e *Estate) Outlines(o OutlineOptions) *Outlines {
 	x := &Outlines{e: e, o: o}
+	x.dirs = sync.OnceValue(func() map[string]bool {
+		dirs := make(map[string]bool, len(e.Found.Units))
+		for _, u := range e.Found.Units {
+			dirs[u.Dir] = true
+		}
+		return dirs
+	})
 	x.loader = e.loader.WithOutputs(x.outputs)
 	if o.Before != nil {
 		x.loader.CompareOutputs(x.outputsDiffer)
@@ -351,7 +360,7 @@ func (x *Outlines) outputs(t *demand.Task, target string, at source.Range) (cty.
 	if v == cty.NilVal { // it has errors, or the comparison was interrupted
 		v = cty.DynamicVal.Mark(outliner.Identity{Name: "the outputs of " + u.Called()})
 	}
-	return v, v.IsKnown(), nil
+	return v, true, nil
 }
 
 // unit computes the outline of a unit without its module.
@@ -376,8 +385,11 @@ func (x *Outlines) unit(ctx context.Context, u *discovery.Unit) *UnitOutline {
 	}
 	if m.Root == nil {
 		d := c.unknown("module", "the module is not on this machine")
+		if print, ok := c.absent(); ok {
+			d.Parts[0].Print = print
+		}
 		c.out = append(c.out, d)
-		out.unknown = d.Parts[0].Print
+		out.unknown = c.p.Parts(c.out) // outputs also depend on the inputs
 	} else if !m.Whole {
 		c.out = append(c.out, c.unknown("module", "files that a hook or an unknown value writes are not known before a run"))
 	} else { // so that it may change if it is unknown in the other revision
@@ -720,6 +732,46 @@ func hidden(v cty.Value, sensitive bool) cty.Value {
 // that the unit reads, and none in the directory of its module.
 func (c *unitOutliner) unknown(name, why string) *outline.Object {
 	return &outline.Object{Kind: outline.Unit, Addr: name, Parts: []outline.Part{{Path: " content", Print: c.files(), Unknown: true, Fixed: true, Why: []string{why}, At: c.at(nil)}}}
+}
+
+// absent returns the fingerprint of a module that is not on this machine: its source, the files in the directory of
+// the unit, which are copied into it, and the generated files. ok is false if the source is not known. It must be
+// called after blocks.
+func (c *unitOutliner) absent() (print outline.Print, ok bool) {
+	var all []*outline.Object
+	for _, o := range c.out {
+		switch {
+		case o.Addr == "terraform":
+			ok = slices.ContainsFunc(o.Parts, func(p outline.Part) bool { return p.Path == ".source" && !p.Unknown })
+			all = append(all, o)
+		case strings.HasPrefix(o.Addr, "generate."):
+			all = append(all, o)
+		}
+	}
+	if !ok {
+		return print, false
+	}
+	files := c.x.e.o.Host.Files()
+	copied := &outline.Object{Addr: "files"}
+	err := files.WalkDir(c.u.Dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case path == c.u.Dir:
+			return nil
+		case strings.HasPrefix(d.Name(), "."), d.IsDir() && c.x.dirs()[path]:
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case d.Type().IsRegular() && filepath.Ext(path) != ".hcl": // those are files of units
+			b, err := files.Whole(path)
+			copied.Parts = append(copied.Parts, outline.Part{Path: sys.RelativeTo(c.u.Dir, path), Print: c.p.Text("file", string(b))})
+			return err
+		}
+		return nil
+	})
+	return c.p.Parts(append(all, copied)), err == nil
 }
 
 // at returns a range, or the beginning of the unit's file.

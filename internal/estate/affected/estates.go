@@ -229,7 +229,13 @@ func (c *estates) compare(p *unitPair) (r result) {
 func (c *estates) note(id string, objects []*Object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	all := explanation.UnitOutput{Unit: id} // outputs of a module that is not on this machine are no objects
 	for _, o := range objects {
+		for _, x := range o.Changes {
+			if o.Kind == outline.Unit && x.cause != nil && len(x.reads) == 0 && c.outputs[all] == nil {
+				c.outputs[all] = x.cause
+			}
+		}
 		name, ok := strings.CutPrefix(o.Address, "output.")
 		if !ok || o.Kind != outline.Output {
 			continue
@@ -247,7 +253,10 @@ func (c *estates) note(id string, objects []*Object) {
 func (c *estates) output(at explanation.UnitOutput) *Cause {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.outputs[at]
+	if x := c.outputs[at]; x != nil {
+		return x
+	}
+	return c.outputs[explanation.UnitOutput{Unit: at.Unit}]
 }
 
 // A unitPair is a unit in both revisions. One of them is nil if the unit was added or removed.

@@ -112,6 +112,7 @@ func (c *comparer) compare() (out []*Object) {
 		}
 	}
 	describe(true)
+	sourced(out)
 	if c.content != (outline.Print{}) {
 		c.common = commonCause(out)
 	}
@@ -147,6 +148,30 @@ func commonCause(objects []*Object) (out *Cause) {
 		}
 	}
 	return out
+}
+
+// sourced sets the cause of a module that is not on this machine: the line that changes its source or its generated
+// files, if it is only one.
+func sourced(objects []*Object) {
+	var from *Cause
+	for _, o := range objects {
+		if o.Address != "terraform" && !strings.HasPrefix(o.Address, "generate.") {
+			continue
+		}
+		for _, x := range o.Changes {
+			if x.cause == nil || from != nil && *from != *x.cause {
+				return
+			}
+			from = x.cause
+		}
+	}
+	for _, o := range objects {
+		if from != nil && o.Address == "module" && o.Kind == outline.Unit {
+			for _, x := range o.Changes {
+				x.cause = from
+			}
+		}
+	}
 }
 
 func (c *comparer) object(d outline.Difference) *Object {
@@ -268,6 +293,7 @@ func (c *comparer) explained(d outline.Difference, p outline.PartDifference) (ou
 	if !out.Sensitive {
 		out.Before, out.before = shown(old)
 		out.After, out.after = shown(now)
+		out.before, out.after = shortPair(out.before, out.after)
 	}
 	if c.common != nil && d.Kind != outline.Unit {
 		out.cause = hide(out, c.common)
@@ -548,8 +574,9 @@ func (c *comparer) parting(old, now *explanation.Explanation, depth int) *Cause 
 	if n := len(b); n > 0 && (b[n-1].text == "" || begins(b[n-1], old, now)) && len(c.unitOutputs(nil, now, 0)) == 0 { // the line that differs is not shown, since it has other values too
 		out := &Cause{File: b[n-1].File, Line: b[n-1].Line}
 		if last := now.Steps[len(now.Steps)-1]; !last.Computed && last.At == b[n-1].SourceLine && !old.Sensitive && !now.Sensitive {
-			_, out.Before = shown(old)
-			_, out.After = shown(now)
+			_, before := shown(old)
+			_, after := shown(now)
+			out.Before, out.After = short(before), short(after)
 		}
 		return out
 	}
@@ -648,7 +675,7 @@ func (s *Side) places(x *explanation.Explanation) (out []place) {
 	return out
 }
 
-// shown returns the value of an explanation as JSON and as text, or nothing if it is not known.
+// shown returns the value of an explanation as JSON and as text in one line, or nothing if it is not known.
 func shown(x *explanation.Explanation) (json.RawMessage, string) {
 	if x == nil || x.Value == cty.NilVal {
 		return nil, ""
@@ -657,14 +684,29 @@ func shown(x *explanation.Explanation) (json.RawMessage, string) {
 	if err != nil {
 		return nil, ""
 	}
-	return raw, short(string(hclwrite.TokensForValue(x.Value).Bytes()))
+	return raw, oneLine(string(hclwrite.TokensForValue(x.Value).Bytes()))
 }
 
 // maxText is the number of characters of a value that are shown in a line.
 const maxText = 60
 
+func oneLine(s string) string { return strings.Join(strings.Fields(wrap.OneLine(s)), " ") }
+
+// shortPair shortens two texts that differ. If they are long, they begin near the first difference.
+func shortPair(a, b string) (string, string) {
+	x, y := []rune(a), []rune(b)
+	n := 0
+	for n < len(x) && n < len(y) && x[n] == y[n] {
+		n++
+	}
+	const before = 15 // characters before the difference
+	if n < maxText-before || len(x) <= maxText && len(y) <= maxText {
+		return short(a), short(b)
+	}
+	return short("…" + string(x[n-before:])), short("…" + string(y[n-before:]))
+}
+
 func short(s string) string {
-	s = strings.Join(strings.Fields(wrap.OneLine(s)), " ")
 	if r := []rune(s); len(r) > maxText {
 		return string(r[:maxText-1]) + "…"
 	}

@@ -35,6 +35,15 @@ func (x *UnitPrinter) Text(kind, text string) outline.Print {
 	return newDigest(kind).text(text).sum()
 }
 
+// Parts returns the fingerprint of the parts of objects.
+func (x *UnitPrinter) Parts(all []*outline.Object) outline.Print {
+	d := newDigest("objects").number(len(all))
+	for _, o := range all {
+		d.text(o.Addr).number(len(o.Parts)).parts(o.Parts, 0)
+	}
+	return d.sum()
+}
+
 // Split appends the parts of the value at an address of the unit, such as inputs.tags. path is the
 // path of the first part. If the value is sensitive as a whole, it is one part, since its keys are secret too.
 func (x *UnitPrinter) Split(out []outline.Part, address hcl.Traversal, v cty.Value, path string, at source.Range) []outline.Part {
