@@ -153,6 +153,9 @@ func (f *failures) messages() diag.List {
 		slices.Sort(x.names) // units are compared in any order
 		names := slices.Compact(x.names)
 		text := "This came up in the " + one + " " + names[0] + "."
+		if len(names) == 1 && names[0] == "." {
+			text = "This came up in the working directory."
+		}
 		if n := len(names); n > maxUnits {
 			text = fmt.Sprintf("This came up in the %s %s and %d more.", many, strings.Join(names[:maxUnits], ", "), n-maxUnits)
 		} else if n > 1 {

@@ -87,9 +87,15 @@ func Open(ctx context.Context, repo git.Repo, trees *git.Worktrees, dir string, 
 		return nil, fmt.Errorf("%q does not name a revision", text)
 	}
 	if merge {
-		id, err := repo.Run(ctx, "merge-base", "--end-of-options", base, cmp.Or(head, "HEAD"))
+		head := cmp.Or(head, "HEAD")
+		for _, name := range []string{base, head} {
+			if _, err := p.named(ctx, name); err != nil {
+				return nil, err
+			}
+		}
+		id, err := repo.Run(ctx, "merge-base", "--end-of-options", base, head)
 		if err != nil {
-			return nil, fmt.Errorf("%s and %s have no common commit: %w", base, cmp.Or(head, "HEAD"), err)
+			return nil, fmt.Errorf("%s and %s have no common commit%s", base, head, p.shallow(ctx))
 		}
 		base = id
 	}
@@ -107,12 +113,28 @@ func Open(ctx context.Context, repo git.Repo, trees *git.Worktrees, dir string, 
 	return p, nil
 }
 
+// named returns the ID of a commit, branch or tag.
+func (p *Pair) named(ctx context.Context, name string) (id string, err error) {
+	if id, err = p.repo.Commit(ctx, name); err != nil {
+		return "", fmt.Errorf("there is no commit %s%s", name, p.shallow(ctx))
+	}
+	return id, nil
+}
+
+// shallow returns the end of an error about a commit that a shallow clone may lack, or "".
+func (p *Pair) shallow(ctx context.Context) string {
+	if out, err := p.repo.Run(ctx, "rev-parse", "--is-shallow-repository"); err != nil || strings.TrimSpace(out) != "true" {
+		return ""
+	}
+	return "; this is a shallow clone, which lacks older commits and other branches: fetch them with git, such as \"git fetch --unshallow\""
+}
+
 // commit returns the revision of a commit. With checkout, it is checked out in a worktree. sparse is as
 // for git.Repo.PatchOf.
 func (p *Pair) commit(ctx context.Context, trees *git.Worktrees, dir, name string, checkout, sparse bool) (*Revision, error) {
-	id, err := p.repo.Commit(ctx, name)
+	id, err := p.named(ctx, name)
 	if err != nil {
-		return nil, fmt.Errorf("there is no commit %s", name)
+		return nil, err
 	}
 	rel, err := filepath.Rel(p.top, dir)
 	if err != nil {
