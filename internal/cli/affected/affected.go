@@ -94,6 +94,9 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	if f := c.System.LeaveHeap; f != nil {
 		f(leftHeap)
 	}
+	if real, err := filepath.EvalSymlinks(c.Dir); err == nil && len(c.Args) < 2 { // git names files by it
+		c.WorkIn(real)
+	}
 	trees := &estate.Worktrees{}
 	c.Interrupts.Removes(trees.Remove)
 	pair, ds := units.Revisions(ctx, c, trees, c.Dir, c.Args, o.exec)

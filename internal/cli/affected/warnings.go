@@ -2,6 +2,7 @@ package affected
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -76,13 +77,23 @@ func (w *warnings) lists(dir string, pair *revision.Pair) (base, head diag.List)
 		}
 		return m.CodeName() + "\x00" + m.Summary + "\x00" + m.Detail + "\x00" + file
 	}
-	head = w.head.messages()
+	head = slices.Clone(w.head.messages())
 	for _, m := range head {
 		seen[key(pair.Head, m)] = true
 	}
+	both := map[string]bool{}
 	for _, m := range w.base.messages() {
-		if !seen[key(pair.Base, m)] {
+		if k := key(pair.Base, m); seen[k] {
+			both[k] = true
+		} else {
 			base = append(base, m)
+		}
+	}
+	for i, m := range head {
+		if m.At == nil && both[key(pair.Head, m)] { // it is about no file of a revision
+			n := *m
+			n.Notes = slices.DeleteFunc(slices.Clone(m.Notes), func(x diag.Note) bool { return x.Text == units.AboutRevision(pair.Head) })
+			head[i] = &n
 		}
 	}
 	return base, head

@@ -202,12 +202,15 @@ func OfRevision(r *revision.Revision, file func(string) string, set, files *sour
 			n.Notes = append(n.Notes, diag.Note{Text: r.Located(note.Text), At: at(note.At)})
 		}
 		if r.Name != revision.WorkingTree {
-			n.Notes = append(n.Notes, diag.Note{Text: "This is about the revision " + r.Name + "."})
+			n.Notes = append(n.Notes, diag.Note{Text: AboutRevision(r)})
 		}
 		out[i] = &n
 	}
 	return out
 }
+
+// AboutRevision returns the note of messages about a revision.
+func AboutRevision(r *revision.Revision) string { return "This is about the revision " + r.Name + "." }
 
 // differing returns the function that finds units for filters such as affected=main.
 func differing(c *command.Call, o *estate.Options) func(ctx context.Context, base string) (map[string]bool, diag.List) {

@@ -68,6 +68,11 @@ func Open(ctx context.Context, repo git.Repo, trees *git.Worktrees, dir string, 
 		return nil, err
 	}
 	p.top = top
+	if rel, err := filepath.Rel(top, dir); err != nil || !filepath.IsLocal(rel) { // a link leads into the repository
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			dir = real
+		}
+	}
 	text := ""
 	if len(words) == 1 {
 		text = words[0]

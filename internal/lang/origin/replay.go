@@ -208,6 +208,15 @@ func (r *replay) from(c cursor) {
 	if s == nil || s.At == nil || s.At.File != at.Filename || s.At.Line != at.Start.Line || s.Kind == Condition {
 		s = r.add(&Step{Kind: Computed, Text: "computed here", At: r.lines.place(at, r.hidden(c))})
 	}
+	r.refers(s, c)
+	s.Computed = !isWritten(c.x) && !isReference(c.x)
+	if r.seer != nil && c.f.unit != nil {
+		r.seer.references(r, c)
+	}
+}
+
+// refers adds the references in the expression at a cursor to a step.
+func (r *replay) refers(s *Step, c cursor) {
 	seen := map[string]bool{}
 	for _, ref := range c.x.Variables() {
 		address := r.address(c.f, ref)
@@ -217,10 +226,6 @@ func (r *replay) from(c cursor) {
 		seen[address] = true
 		at := ref.SourceRange()
 		s.From = append(s.From, From{Address: address, At: r.lines.place(at, r.hidden(c))})
-	}
-	s.Computed = !isWritten(c.x) && !isReference(c.x)
-	if r.seer != nil && c.f.unit != nil {
-		r.seer.references(r, c)
 	}
 }
 

@@ -77,7 +77,9 @@ func (r *replay) conditional(c cursor, x *hclsyntax.ConditionalExpr) cursor {
 	case secretAt(cond, nil):
 		return r.end(Unknown, at, "the condition is sensitive, so which branch it takes is not shown")
 	case !cond.IsKnown():
-		return r.end(Unknown, at, "the condition is not known from configuration, so either branch may give the value")
+		out := r.end(Unknown, at, "the condition is not known from configuration, so either branch may give the value")
+		r.refers(r.last(), cursor{c.f, x, nil})
+		return out
 	}
 	cond, _ = cond.Unmark()
 	branch, word := x.FalseResult, "false"
@@ -235,7 +237,9 @@ func (r *replay) picked(p pick) cursor {
 	case "":
 		return p.at
 	case Unknown:
-		return r.end(Unknown, p.at, p.text)
+		out := r.end(Unknown, p.at, p.text)
+		r.refers(r.last(), p.at)
+		return out
 	}
 	r.look(p.at)
 	s := &Step{Kind: p.kind, Text: p.text, At: r.lines.place(p.at.x.Range(), r.hidden(p.at))}

@@ -47,7 +47,7 @@ func (r Repo) bytes(ctx context.Context, args ...string) ([]byte, error) {
 }
 
 // Top returns the root of the repository that contains dir. The path keeps the symbolic links in
-// dir, which git would resolve.
+// dir, which git would resolve, unless one of them leads into the repository.
 func (r Repo) Top(ctx context.Context, dir string) (string, error) {
 	if r.Answers.areGiven() {
 		return Root(dir), nil
@@ -64,7 +64,11 @@ func (r Repo) Top(ctx context.Context, dir string) (string, error) {
 	if err != nil {
 		return top, nil
 	}
-	return filepath.Join(dir, rel), nil
+	out := filepath.Join(dir, rel)
+	if same, err := filepath.EvalSymlinks(out); err != nil || same != filepath.FromSlash(top) {
+		return top, nil // a link leads into the repository
+	}
+	return out, nil
 }
 
 // Root returns the root of the repository that contains dir, found without git, or "" if there is
