@@ -75,7 +75,7 @@ func (w *warnings) lists(dir string, pair *revision.Pair) (base, head diag.List)
 			}
 			file = r.Rename(file) // equal files of two directories have equal names
 		}
-		return m.CodeName() + "\x00" + m.Summary + "\x00" + m.Detail + "\x00" + file
+		return m.Summary + "\x00" + m.Detail + "\x00" + file
 	}
 	head = slices.Clone(w.head.messages())
 	for _, m := range head {
