@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/zclconf/go-cty/cty"
@@ -343,24 +344,37 @@ func (b *Block) setUnknowns(config cty.Value) cty.Value {
 		}
 		out[name] = v
 	}
-	unknownAttrs(b.Attributes, config, set)
-	for _, name := range b.facts().blocks {
-		c := config.GetAttr(name)
-		if absent(c) {
-			continue
-		}
-		nb := b.Blocks[name]
-		set(name, mapElements(nb.Nesting, c, nb.Block.setUnknowns))
-	}
+	b.eachUnknown(config.GetAttr, set)
 	if out == nil {
 		return config
 	}
 	return cty.ObjectVal(out)
 }
 
-func unknownAttrs(attrs map[string]*Attribute, config cty.Value, set func(string, cty.Value)) {
+// SetUnknownsOf is SetUnknowns for the attributes and blocks of a configuration. It does not modify the map.
+func (b *Block) SetUnknownsOf(config map[string]cty.Value) cty.Value {
+	out := maps.Clone(config)
+	b.eachUnknown(func(name string) cty.Value { return config[name] }, func(name string, v cty.Value) { out[name] = v })
+	return b.StripWriteOnly(cty.ObjectVal(out))
+}
+
+// eachUnknown calls set for the attributes and blocks that contain computed attributes which are not set, with
+// unknown values for these. get returns the value in the configuration.
+func (b *Block) eachUnknown(get func(name string) cty.Value, set func(name string, v cty.Value)) {
+	unknownAttrs(b.Attributes, get, set)
+	for _, name := range b.facts().blocks {
+		c := get(name)
+		if absent(c) {
+			continue
+		}
+		nb := b.Blocks[name]
+		set(name, mapElements(nb.Nesting, c, nb.Block.setUnknowns))
+	}
+}
+
+func unknownAttrs(attrs map[string]*Attribute, get func(string) cty.Value, set func(string, cty.Value)) {
 	for name, a := range attrs {
-		c := config.GetAttr(name)
+		c := get(name)
 		switch {
 		case c.IsNull():
 			if a.Computed {
@@ -377,7 +391,7 @@ func (o *Object) setUnknowns(config cty.Value) cty.Value {
 		return config
 	}
 	out := config.AsValueMap()
-	unknownAttrs(o.Attributes, config, func(name string, v cty.Value) { out[name] = v })
+	unknownAttrs(o.Attributes, config.GetAttr, func(name string, v cty.Value) { out[name] = v })
 	return cty.ObjectVal(out)
 }
 

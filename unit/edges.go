@@ -118,11 +118,12 @@ func (u *Unit) used(c *evaluator, wanted func(name string) bool) []*depUse {
 	in := c.sub(u.e, false)
 	u.touchInputs(in, wanted)
 	fields := u.fields(in)
+	one := in.sub(u.e, false) // of one block after the other
 	for _, name := range fields.names {
 		if b := syntax.Language().Unit.Block(name); name == "inputs" || b != nil && b.OnDemand {
 			continue
 		}
-		one := in.sub(u.e, false)
+		*one = evaluator{t: in.t, l: in.l, leaf: u.e, parent: in}
 		touch(one, fields.members[name])
 		in.merge(one)
 	}

@@ -40,10 +40,21 @@ func (u *Unit) Explain(t *demand.Task, path string) (*explanation.Explanation, d
 // belong to one goroutine.
 func (u *Unit) Origin(t *demand.Task) explanation.InputSource { return u.OriginIn(t, "") }
 
+// OriginOfSet is Origin for parts whose values are known not to be null. It evaluates less.
+func (u *Unit) OriginOfSet(t *demand.Task) explanation.InputSource {
+	x := u.originIn(t, "")
+	x.set = true
+	return x
+}
+
 // OriginIn is Origin for addresses as they are written in one of the files that the unit reads: local.x
 // is the local value of that file. file is its absolute path; "" and a file that the unit does not read
 // mean the unit's own file.
 func (u *Unit) OriginIn(t *demand.Task, file string) explanation.InputSource {
+	return u.originIn(t, file)
+}
+
+func (u *Unit) originIn(t *demand.Task, file string) *explained {
 	full := u.l.env.Outputs != nil && !u.noOutputs
 	return &explained{u: u, t: t, full: full, file: file, texts: map[string]*hcl.File{}, exprs: map[string]map[hcl.Range]hcl.Expression{}}
 }
@@ -53,6 +64,7 @@ type explained struct {
 	u     *Unit
 	t     *demand.Task
 	full  bool
+	set   bool                 // the values of the parts are not null
 	file  string               // the file in which addresses are written; "" means the unit's own
 	texts map[string]*hcl.File // parsed files on the path, by name
 	// exprs contains the outermost expressions of the parsed files, by name and range.
@@ -69,7 +81,7 @@ func (x *explained) Part(ref hcl.Traversal) (explanation.Way, bool, diag.List) {
 	if name == "locals" {
 		name = "local"
 	}
-	w := &walker{x: x, c: c, label: name, kind: kindOf(name)}
+	w := &walker{x: x, c: c, label: name, kind: kindOf(name), set: x.set}
 	spec := syntax.Language().Unit
 	r, isRoot := rootNamed(name)
 	var n node
@@ -413,6 +425,7 @@ type walker struct {
 	label string // the address of the node
 	kind  explanation.Kind
 	deep  int
+	set   bool // the value at the path is not null
 }
 
 func (w *walker) At(label string, kind explanation.Kind) *walker {
@@ -594,7 +607,11 @@ func (w *walker) parts(n node, path hcl.Traversal) (explanation.Way, bool) {
 
 // layered chooses between two layers by the merged value.
 func (w *walker) layered(both, lower, upper node, path hcl.Traversal) (explanation.Way, bool) {
-	hasLow, hasUp := w.gives(lower, path), w.gives(upper, path)
+	hasLow := w.gives(lower, path)
+	if w.set && !hasLow && w.names(upper, path) {
+		return w.walk(upper, path)
+	}
+	hasUp := w.gives(upper, path)
 	switch {
 	case !hasLow && !hasUp:
 		return explanation.Way{}, false
@@ -618,7 +635,7 @@ func (w *walker) layered(both, lower, upper node, path hcl.Traversal) (explanati
 	if !ok || len(way.Stops) == 0 {
 		return way, ok
 	}
-	lost, found := w.At(w.label, w.kind).walk(loser, path)
+	lost, found := w.loser().walk(loser, path)
 	first := &way.Stops[0]
 	switch {
 	case !found:
@@ -702,7 +719,7 @@ func (w *walker) element(both, lower, upper node, path hcl.Traversal, i int) (ex
 		return w.asked(lower, shifted(len(up)), path, i)
 	case same(all, up):
 		way, ok := w.walk(upper, path)
-		if lost, found := w.At(w.label, w.kind).walk(lower, path[:i]); ok && found && len(way.Stops) > 0 {
+		if lost, found := w.loser().walk(lower, path[:i]); ok && found && len(way.Stops) > 0 {
 			way.Stops[0].Replaces = append(way.Stops[0].Replaces, replaced(lost)...)
 		}
 		return way, ok
@@ -739,6 +756,28 @@ func (w *walker) gives(n node, path hcl.Traversal) bool {
 	}
 	v, _ := n.value(c).Unmark()
 	return c.stuck() || v == cty.NilVal || !v.IsKnown() || !v.IsNull() || len(path) == 0
+}
+
+// names reports whether a node has something at a path, which may be null.
+func (w *walker) names(n node, path hcl.Traversal) bool {
+	c := w.x.evaluator()
+	for _, s := range path {
+		key, ok := syntax.StepName(s)
+		if !ok {
+			return true
+		}
+		if n = n.open(c).child(c, key); n == nil {
+			return false
+		}
+	}
+	return !c.stuck()
+}
+
+// loser returns the walker for a layer that another one replaces. A value in it may be null.
+func (w *walker) loser() *walker {
+	n := w.At(w.label, w.kind)
+	n.set = false
+	return n
 }
 
 // value returns the value at a path in a node.

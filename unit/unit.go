@@ -329,6 +329,7 @@ func (u *Unit) eachInput(c *evaluator, wanted func(name string) bool, f func(nam
 		c.redactKeys(o)
 	}
 	names = slices.Sorted(slices.Values(names))
+	one := c.sub(u.e, c.full) // of one input after the other
 	for _, k := range names {
 		if wanted != nil && !wanted(k) {
 			continue
@@ -342,8 +343,7 @@ func (u *Unit) eachInput(c *evaluator, wanted func(name string) bool, f func(nam
 				h.redactName(c, k)
 			}
 		}
-		one := c.sub(u.e, c.full) // an error in one input does not affect the others
-		one.parent = nil
+		*one = evaluator{t: c.t, l: c.l, leaf: u.e, full: c.full} // an error in one input does not affect the others
 		v := in.value(one)
 		c.merge(one)
 		f(k, in, v, one)

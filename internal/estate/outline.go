@@ -430,7 +430,7 @@ func (x *Outlines) same(ctx context.Context, u *discovery.Unit) *UnitOutline {
 // outliner returns the collector of a unit's objects.
 func (x *Outlines) outliner(ctx context.Context, u *discovery.Unit) *unitOutliner {
 	t, in := x.loader.Task(ctx), u.In(x.loader)
-	return &unitOutliner{ctx: ctx, x: x, u: u, in: in, t: t, p: outliner.NewUnitPrinter(in.Origin(t), x.text, x.o.Rename)}
+	return &unitOutliner{ctx: ctx, x: x, u: u, in: in, t: t, p: outliner.NewUnitPrinter(in.OriginOfSet(t), x.text, x.o.Rename)}
 }
 
 // evaluate opens the module and sets the outputs.

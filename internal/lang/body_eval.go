@@ -15,8 +15,13 @@ import (
 // Eval evaluates the body in a scope to an object of the schema's implied type, with marks.
 // Where an error occurred, the value is unknown.
 func (b *Body) Eval(t *demand.Task, s Scope) (cty.Value, diag.List) {
-	vals := maps.Clone(b.schema.Absent)
-	var ds diag.List
+	vals, ds := b.Values(t, s)
+	return cty.ObjectVal(vals), ds
+}
+
+// Values is Eval with the attributes of the object.
+func (b *Body) Values(t *demand.Task, s Scope) (vals map[string]cty.Value, ds diag.List) {
+	vals = maps.Clone(b.schema.Absent)
 	for i := range b.attrs {
 		a := &b.attrs[i]
 		if a.constant != cty.NilVal {
@@ -40,7 +45,7 @@ func (b *Body) Eval(t *demand.Task, s Scope) (cty.Value, diag.List) {
 		ds = append(ds, more...)
 		vals[b.blocks[i].name] = v
 	}
-	return cty.ObjectVal(vals), ds
+	return vals, ds
 }
 
 // element is one evaluated nested block.

@@ -366,12 +366,24 @@ func (d *Desired) Scope(self cty.Value) lang.Scope {
 // Config evaluates the instance's own arguments to a value of the schema's type, including
 // marks.
 func (d *Desired) Config(t *demand.Task, s *schema.Resource) (cty.Value, diag.List) {
+	vals, ds := d.ConfigValues(t, s)
+	if vals == nil {
+		return cty.UnknownVal(s.Block.ImpliedType()), ds
+	}
+	return cty.ObjectVal(vals), ds
+}
+
+// ConfigValues is Config with the attributes of the value. It returns nil if the block does not fit the schema.
+func (d *Desired) ConfigValues(t *demand.Task, s *schema.Resource) (map[string]cty.Value, diag.List) {
 	b, ds := d.Resource.Body(s)
 	if ds.HasErrors() || d.Resource.Mod.ev.bodyFailed(d.Resource.code, s.Block) {
-		return cty.UnknownVal(s.Block.ImpliedType()), append(ds, demand.Fail()...)
+		return nil, append(ds, demand.Fail()...)
 	}
-	v, more := b.Eval(t, d.Scope(cty.NilVal))
-	return v, append(ds, more...)
+	vals, more := b.Values(t, d.Scope(cty.NilVal))
+	if vals == nil { // no attributes
+		vals = map[string]cty.Value{}
+	}
+	return vals, append(ds, more...)
 }
 
 // Body returns the resource's body decoded with its schema. Only the first call returns

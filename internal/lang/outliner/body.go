@@ -23,20 +23,20 @@ const maxNested = 4
 // path of the body. Without a schema, nested blocks are lists, and arguments have the types of
 // their expressions.
 func (p *printer) body(f *frame, cfg *config.Module, body hcl.Body, s *schema.Block, path string) []outline.Part {
-	return p.bodyOf(f, cfg, body, s, path, cty.NilVal)
+	return p.bodyOf(f, cfg, body, s, path, nil)
 }
 
-// bodyOf is body for arguments whose values are known: all is an object of them with the types of the schema.
-// cty.NilVal means that they are not known.
-func (p *printer) bodyOf(f *frame, cfg *config.Module, body hcl.Body, s *schema.Block, path string, all cty.Value) (out []outline.Part) {
+// bodyOf is body for arguments whose values are known: all contains them by name, with the types of the schema.
+// nil means that they are not known.
+func (p *printer) bodyOf(f *frame, cfg *config.Module, body hcl.Body, s *schema.Block, path string, all map[string]cty.Value) (out []outline.Part) {
 	in := p.o.Shared.body(cfg, body)
 	for _, name := range in.names {
 		var want *schema.Attribute
 		if s != nil {
 			want = s.Attributes[name]
 		}
-		if all != cty.NilVal && want != nil && want.Type != cty.NilType {
-			out = p.valued(out, f, in.attrs[name].Expr, all.GetAttr(name), want, path+"."+name)
+		if v, ok := all[name]; ok && want != nil && want.Type != cty.NilType {
+			out = p.valued(out, f, in.attrs[name].Expr, v, want, path+"."+name)
 			continue
 		}
 		out = p.argument(out, f, in.attrs[name].Expr, want, path+"."+name)

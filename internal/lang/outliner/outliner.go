@@ -200,25 +200,26 @@ type Phase struct {
 // and usable. Its methods may be called concurrently.
 type Configs struct {
 	mu sync.Mutex
-	of map[*eval.Desired]cty.Value
+	of map[*eval.Desired]map[string]cty.Value
 }
 
-func (c *Configs) put(d *eval.Desired, v cty.Value) {
+func (c *Configs) put(d *eval.Desired, vals map[string]cty.Value) {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of == nil {
-		c.of = map[*eval.Desired]cty.Value{}
+		c.of = map[*eval.Desired]map[string]cty.Value{}
 	}
-	c.of[d] = v
+	c.of[d] = vals
 }
 
-// get returns the arguments of an instance, or cty.NilVal if they are not known here.
-func (c *Configs) get(d *eval.Desired) cty.Value {
+// get returns the arguments of an instance by name, or nil if they are not known here. The caller must not
+// modify them.
+func (c *Configs) get(d *eval.Desired) map[string]cty.Value {
 	if c == nil {
-		return cty.NilVal
+		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,18 +230,27 @@ var _ eval.Phase = Phase{}
 
 // Value implements eval.Phase.
 func (p Phase) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
-	config, v, ok := p.Values(t, d)
-	if ok {
-		p.Configs.put(d, config)
+	s := p.schemaOf(d)
+	if s == nil {
+		return cty.DynamicVal, nil
 	}
-	return v, nil
+	vals, ds := d.ConfigValues(t, s)
+	if ds.HasErrors() {
+		return cty.DynamicVal, nil
+	}
+	p.Configs.put(d, vals)
+	for _, v := range vals {
+		if value.Marked(v) {
+			return withUnknowns(s.Block, cty.ObjectVal(vals)), nil
+		}
+	}
+	return s.Block.SetUnknownsOf(vals), nil
 }
 
 // Values returns the configuration of an instance, and its value for references. ok is false if the schema
 // is not available or the configuration has errors.
 func (p Phase) Values(t *demand.Task, d *eval.Desired) (config, v cty.Value, ok bool) {
-	cfg := d.Resource.Config()
-	s := (&Options{Schema: p.Schemas}).schemaOf(d.Resource.Provider(), cfg.Addr.Mode, cfg.Addr.Type)
+	s := p.schemaOf(d)
 	if s == nil {
 		return cty.DynamicVal, cty.DynamicVal, false
 	}
@@ -248,11 +258,22 @@ func (p Phase) Values(t *demand.Task, d *eval.Desired) (config, v cty.Value, ok 
 	if ds.HasErrors() {
 		return cty.DynamicVal, cty.DynamicVal, false
 	}
+	return config, withUnknowns(s.Block, config), true
+}
+
+// schemaOf returns the schema of an instance, or nil if it is not available.
+func (p Phase) schemaOf(d *eval.Desired) *schema.Resource {
+	a := d.Resource.Config().Addr
+	return (&Options{Schema: p.Schemas}).schemaOf(d.Resource.Provider(), a.Mode, a.Type)
+}
+
+// withUnknowns is schema.Block.SetUnknowns for a configuration that may have marks.
+func withUnknowns(b *schema.Block, config cty.Value) cty.Value {
 	if !value.Marked(config) {
-		return config, s.Block.SetUnknowns(config), true
+		return b.SetUnknowns(config)
 	}
 	bare, marks := config.UnmarkDeepWithPaths()
-	return config, s.Block.SetUnknowns(bare).MarkWithPaths(marks), true
+	return b.SetUnknowns(bare).MarkWithPaths(marks)
 }
 
 // Schema implements eval.Phase.

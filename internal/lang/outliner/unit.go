@@ -22,7 +22,7 @@ type UnitPrinter struct {
 	unit explanation.InputSource
 }
 
-// NewUnitPrinter returns a UnitPrinter. text and rename are as in Options.
+// NewUnitPrinter returns a UnitPrinter. u is only asked for parts whose values are unknown. text and rename are as in Options.
 func NewUnitPrinter(u explanation.InputSource, text func(source.Range) []byte, rename func(string) string) *UnitPrinter {
 	return &UnitPrinter{newPrinter(nil, &Options{Text: text, Rename: rename}), u}
 }
