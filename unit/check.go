@@ -204,7 +204,7 @@ func (u *Unit) Warnings(t *demand.Task) diag.List {
 		if i.mode == noMerge {
 			continue
 		}
-		deps := rebase(c.merged(i.e), i.e.file().Dir).members["dependency"]
+		deps := rebase(c.merged(i.e), i.e.file().Dir).member("dependency")
 		if deps == nil {
 			continue
 		}

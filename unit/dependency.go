@@ -27,7 +27,7 @@ type depsNode struct {
 
 func (c *evaluator) dependencies(e *evaluation) node {
 	b := e.base()
-	return &depsNode{e: b, raw: c.merged(b).members["dependency"]}
+	return &depsNode{e: b, raw: c.merged(b).member("dependency")}
 }
 
 func (n *depsNode) open(*evaluator) node                { return n }

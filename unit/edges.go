@@ -124,7 +124,7 @@ func (u *Unit) used(c *evaluator, wanted func(name string) bool) []*depUse {
 			continue
 		}
 		*one = evaluator{t: in.t, l: in.l, leaf: u.e, parent: in}
-		touch(one, fields.members[name])
+		touch(one, fields.member(name))
 		in.merge(one)
 	}
 	c.merge(in)
@@ -263,9 +263,9 @@ func (u *Unit) everything(c *evaluator) {
 		}
 		one := c.sub(u.e, c.full)
 		if name == "dependency" {
-			one.eachDependency(u.e, fields.members[name], func(one *evaluator, d *depNode) { touch(one, d.raw) })
+			one.eachDependency(u.e, fields.member(name), func(one *evaluator, d *depNode) { touch(one, d.raw) })
 		} else {
-			touch(one, fields.members[name])
+			touch(one, fields.member(name))
 		}
 		c.merge(one)
 	}

@@ -183,7 +183,7 @@ func (i *instance) moved(n node, owner *evaluation, name string) node {
 	case *group:
 		g := newGroup(n.e, n.at)
 		for _, k := range n.names {
-			g.put(k, move(n.members[k]))
+			g.put(k, move(n.member(k)))
 		}
 		return g
 	}

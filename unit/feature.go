@@ -20,10 +20,10 @@ type featuresNode struct {
 // only its own flags, and the including file sees those of both.
 func (c *evaluator) features(e *evaluation) node {
 	if e.role == includeRole {
-		return &featuresNode{e, ownFields(e).members["feature"]}
+		return &featuresNode{e, ownFields(e).member("feature")}
 	}
 	b := e.base()
-	return &featuresNode{b, c.merged(b).members["feature"]}
+	return &featuresNode{b, c.merged(b).member("feature")}
 }
 
 func (n *featuresNode) open(*evaluator) node { return n }

@@ -45,7 +45,7 @@ func ownFields(e *evaluation) *group {
 	}
 	for _, b := range e.file().Root.Blocks {
 		name := b.Spec.Name
-		if g.members[name] != nil || b.Spec.Apart {
+		if g.member(name) != nil || b.Spec.Apart {
 			continue
 		}
 		g.put(name, (&blockNode{e, e.file().Root}).child(nil, name))
@@ -79,22 +79,22 @@ func (c *evaluator) mergeImports(e *evaluation, h *fileImports, own *group) *gro
 	for _, l := range layers {
 		for _, name := range l.fields.names {
 			if !stays(name) {
-				g.put(name, joinOf(name, g.members[name], l.fields.members[name], merge{way: l.way}.top(name)))
+				g.put(name, joinOf(name, g.member(name), l.fields.member(name), merge{way: l.way}.top(name)))
 			}
 		}
 	}
 	for _, name := range own.names {
 		var givers []giver
 		for _, l := range layers {
-			if n := l.fields.members[name]; n != nil {
+			if n := l.fields.member(name); n != nil {
 				givers = append(givers, giver{n, l.way})
 			}
 		}
 		if len(givers) == 0 {
-			g.put(name, own.members[name])
+			g.put(name, own.member(name))
 			continue
 		}
-		g.put(name, joinOf(name, g.members[name], own.members[name], lastJoin(name, givers)))
+		g.put(name, joinOf(name, g.member(name), own.member(name), lastJoin(name, givers)))
 	}
 	return g
 }
@@ -150,12 +150,12 @@ func mergeIncluded(lower, upper *group, way syntax.Way) *group {
 	g := newGroup(upper.e, nil)
 	for _, name := range lower.names {
 		if !stays(name) {
-			g.put(name, lower.members[name])
+			g.put(name, lower.member(name))
 		}
 	}
 	m := merge{way, lower, upper}
 	for _, name := range upper.names {
-		g.put(name, joinOf(name, g.members[name], upper.members[name], m.top(name)))
+		g.put(name, joinOf(name, g.member(name), upper.member(name), m.top(name)))
 	}
 	return g
 }

@@ -39,7 +39,7 @@ func (l *Loader) environment(t *demand.Task, e *evaluation) ([]*Unit, diag.List)
 		}
 	}
 	c.checkEnvironment(e)
-	mods := c.merged(e).members["module"]
+	mods := c.merged(e).member("module")
 	if mods == nil {
 		return nil, c.ds
 	}
@@ -93,7 +93,7 @@ func (c *evaluator) static(n node, ty cty.Type, name string) cty.Value {
 
 // moduleBlock returns the effective module block of a name, or nil.
 func (c *evaluator) moduleBlock(e *evaluation, name string) node {
-	mods := c.merged(e).members["module"]
+	mods := c.merged(e).member("module")
 	if mods == nil {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (u *Unit) moduleFields(c *evaluator) *group {
 	g := newGroup(u.e, nil)
 	for _, name := range top.names {
 		if name != "module" && !slices.Contains(besideModules(), name) {
-			g.put(name, top.members[name])
+			g.put(name, top.member(name))
 		}
 	}
 	b := c.moduleBlock(u.e.of.top, u.Module)
@@ -245,7 +245,7 @@ func (c *evaluator) checkEnvironment(e *evaluation) {
 
 func (c *evaluator) mergesModules(e *evaluation) bool {
 	for _, i := range c.fileImports(e).imports {
-		if i.mode != noMerge && c.merged(i.e).members["module"] != nil {
+		if i.mode != noMerge && c.merged(i.e).member("module") != nil {
 			return true
 		}
 	}
@@ -259,7 +259,7 @@ func (c *evaluator) checkEnvironmentImport(e *evaluation, i *imported, fields *g
 		return
 	}
 	for _, name := range besideModules() {
-		if n := fields.members[name]; n != nil {
+		if n := fields.member(name); n != nil {
 			at := i.at
 			m := codeErr(&at, diag.CodeUnitEnvironmentImport, "Import that does not go with modules",
 				"The file %s sets %q, which cannot be merged into a file with module blocks. Import it without merging and read what is needed as import.%s.%s.", i.e.file().Path, name, i.name, name)
@@ -275,7 +275,7 @@ func (c *evaluator) checkEnvironmentImport(e *evaluation, i *imported, fields *g
 func (c *evaluator) modulesNode(e *evaluation) node {
 	e = e.env()
 	n := &rootNode{group: newGroup(e, nil), what: "module"}
-	mods := c.merged(e).members["module"]
+	mods := c.merged(e).member("module")
 	if mods == nil {
 		return n
 	}

@@ -177,7 +177,7 @@ func touch(c *evaluator, n node) {
 		touch(c, n.node)
 	case *group:
 		for _, k := range n.names {
-			if touch(c, n.members[k]); c.needsLeaf {
+			if touch(c, n.member(k)); c.needsLeaf {
 				return
 			}
 		}
@@ -188,21 +188,52 @@ func touch(c *evaluator, n node) {
 
 // group is an ordered set of named members.
 type group struct {
-	names   []string
-	members map[string]node
-	e       *evaluation
-	at      *source.Range
+	names []string
+	nodes []node         // of the names
+	index map[string]int // of the names, if there are many
+	e     *evaluation
+	at    *source.Range
 }
 
-func newGroup(e *evaluation, at *source.Range) *group {
-	return &group{members: map[string]node{}, e: e, at: at}
-}
+// fewMembers is the number of members up to which a group needs no index. Most have less than ten.
+const fewMembers = 16
+
+func newGroup(e *evaluation, at *source.Range) *group { return &group{e: e, at: at} }
 
 func (g *group) put(name string, n node) {
-	if _, again := g.members[name]; !again {
-		g.names = append(g.names, name)
+	if i := g.find(name); i >= 0 {
+		g.nodes[i] = n
+		return
 	}
-	g.members[name] = n
+	g.names, g.nodes = append(g.names, name), append(g.nodes, n)
+	switch {
+	case g.index != nil:
+		g.index[name] = len(g.names) - 1
+	case len(g.names) > fewMembers:
+		g.index = make(map[string]int, 2*len(g.names))
+		for i, name := range g.names {
+			g.index[name] = i
+		}
+	}
+}
+
+// find returns the index of a member, or -1.
+func (g *group) find(name string) int {
+	if g.index == nil {
+		return slices.Index(g.names, name)
+	}
+	if i, ok := g.index[name]; ok {
+		return i
+	}
+	return -1
+}
+
+// member returns a member, or nil.
+func (g *group) member(name string) node {
+	if i := g.find(name); i >= 0 {
+		return g.nodes[i]
+	}
+	return nil
 }
 
 func (g *group) open(*evaluator) node                { return g }
@@ -210,12 +241,7 @@ func (g *group) where() (*evaluation, *source.Range) { return g.e, g.at }
 func (g *group) value(c *evaluator) cty.Value        { return objectOf(c, g) }
 func (g *group) keys(*evaluator) ([]string, bool)    { return g.names, true }
 
-func (g *group) child(_ *evaluator, key string) node {
-	if n, ok := g.members[key]; ok {
-		return n
-	}
-	return nil
-}
+func (g *group) child(_ *evaluator, key string) node { return g.member(key) }
 
 // labelNodes returns blocks by label. Of several blocks with one label the last is used.
 func labelNodes(e *evaluation, bs []*syntax.Block) node {

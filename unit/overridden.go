@@ -27,7 +27,7 @@ func (u *Unit) Overridden(t *demand.Task) []Overridden {
 	w := &overrides{u: u, t: t}
 	g := u.fields(u.on(t, false))
 	for _, name := range g.names {
-		w.node(g.members[name], name, 0)
+		w.node(g.member(name), name, 0)
 	}
 	slices.SortStableFunc(w.out, func(a, b Overridden) int {
 		return cmp.Or(cmp.Compare(a.At.Filename, b.At.Filename), cmp.Compare(a.At.Start.Byte, b.At.Start.Byte), cmp.Compare(a.Path, b.Path))

@@ -262,7 +262,7 @@ func (u *Unit) Features(t *demand.Task) ([]Feature, diag.List) {
 // Catalog returns the catalog block of the unit's own file, or nil if there is none.
 func (u *Unit) Catalog(t *demand.Task) (*Catalog, diag.List) {
 	c := u.on(t, false)
-	d := c.one(ownFields(u.e.env()).members["catalog"], syntax.Language().Unit.Block("catalog"))
+	d := c.one(ownFields(u.e.env()).member("catalog"), syntax.Language().Unit.Block("catalog"))
 	if d == nil {
 		return nil, c.ds
 	}

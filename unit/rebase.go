@@ -15,7 +15,7 @@ import (
 func rebase(g *group, dir string) *group {
 	out := newGroup(g.e, g.at)
 	for _, name := range g.names {
-		n := g.members[name]
+		n := g.member(name)
 		if b := syntax.Language().Unit.Block(name); b != nil && b.HasPaths() {
 			if b.Label == syntax.NoLabel {
 				n = &mapped{n, rebaseArg(b, dir)}

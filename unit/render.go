@@ -142,7 +142,7 @@ func (u *Unit) RenderMetadata(t *demand.Task) ([]byte, diag.List) {
 		if in == nil {
 			continue
 		}
-		raw := fields.members[k]
+		raw := fields.member(k)
 		set := raw != nil || k == "locals" && hasLocals(u.e)
 		b := syntax.Language().Unit.Block(k)
 		switch {

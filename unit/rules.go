@@ -132,7 +132,7 @@ func (m merge) redefined(b *syntax.BlockSpec) join {
 				continue
 			}
 			if in := lo.child(c, a.Name); in != nil {
-				g.put(a.Name, joinOf(a.Name, in, g.members[a.Name], m.argument(a)))
+				g.put(a.Name, joinOf(a.Name, in, g.member(a.Name), m.argument(a)))
 			}
 		}
 		return g
@@ -142,10 +142,10 @@ func (m merge) redefined(b *syntax.BlockSpec) join {
 // pathsLeft returns the join for the paths of dependencies blocks. It omits paths of the
 // lower block that belong to a dependency that the upper file redefines.
 func (m merge) pathsLeft() join {
-	if m.lower == nil || m.lower.members["dependency"] == nil || m.upper.members["dependency"] == nil {
+	if m.lower == nil || m.lower.member("dependency") == nil || m.upper.member("dependency") == nil {
 		return listJoin(false, true)
 	}
-	lower, upper := m.lower.members["dependency"], m.upper.members["dependency"]
+	lower, upper := m.lower.member("dependency"), m.upper.member("dependency")
 	return func(c *evaluator, key string, low, up node) node {
 		gone := map[string]bool{}
 		labels, _ := upper.keys(c)

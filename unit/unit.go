@@ -262,7 +262,7 @@ func (u *Unit) fields(c *evaluator) *group {
 }
 
 // field returns one part of the effective configuration, or nil.
-func (u *Unit) field(c *evaluator, name string) node { return u.fields(c).members[name] }
+func (u *Unit) field(c *evaluator, name string) node { return u.fields(c).member(name) }
 
 // Inputs computes the inputs, in alphabetical order, with the outputs of the dependencies
 // that they need. wanted reports whether an input is computed, that is, declared by the

@@ -52,7 +52,7 @@ func (n *configNode) keys(c *evaluator) ([]string, bool) {
 	fields := n.fields(c)
 	var names []string
 	add := func(name string, showing syntax.Showing) {
-		set, imported := fields.members[name] != nil, n.style == importStyle
+		set, imported := fields.member(name) != nil, n.style == importStyle
 		switch showing {
 		case syntax.ShownIfSet:
 			imported = imported || set
@@ -122,7 +122,7 @@ func (n *configNode) child(c *evaluator, key string) node {
 		}
 		return c.root(n.e, key)
 	}
-	raw := n.fields(c).members[key]
+	raw := n.fields(c).member(key)
 	switch a := spec.Arg(key); {
 	case a != nil && a.Keyed && raw != nil:
 		return n.data(raw)
