@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -51,6 +52,20 @@ func Within(v cty.Value, left *int) bool {
 		return true
 	}
 	if ty.IsCollectionType() && ty.ElementType().IsPrimitiveType() {
+		*left -= v.LengthInt()
+		return *left >= 0
+	}
+	if ty.IsObjectType() { // the iterator would sort the names
+		for name, el := range ty.AttributeTypes() {
+			if el.IsPrimitiveType() {
+				*left--
+			} else if !Within(v.GetAttr(name), left) {
+				return false
+			}
+		}
+		return *left >= 0
+	}
+	if ty.IsTupleType() && !slices.ContainsFunc(ty.TupleElementTypes(), func(el cty.Type) bool { return !el.IsPrimitiveType() }) {
 		*left -= v.LengthInt()
 		return *left >= 0
 	}
