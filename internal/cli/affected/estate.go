@@ -25,7 +25,7 @@ func overUnits(c *command.Call, o *options, r *revision.Revision) bool {
 // what the units keep before it is collected, up to mostHeap bytes.
 const (
 	garbage  = 3
-	mostHeap = 444 << 20
+	mostHeap = 436 << 20
 )
 
 // compareEstates compares the units below the working directory in two revisions.
