@@ -58,6 +58,9 @@ type Env struct {
 	// Checking means that only files are checked and no command runs. Functions that fail
 	// for lack of credentials return unknown values, and so does get_terraform_cli_args.
 	Checking bool
+	// UnsetUnknown makes get_env return an unknown value, and no error, if the variable is not set
+	// and the call has no default, so that files can be compared on another machine.
+	UnsetUnknown bool
 	// UnknownValues makes values.* unknown next to which there is no values file, as in the source of
 	// the units of a stack. Otherwise each reference to one is an error.
 	UnknownValues bool

@@ -78,7 +78,7 @@ func NewLoader(env Env) *Loader {
 	l.disk = functions.NewFiles(l.env.tree())
 	l.library = &functions.Library{
 		Machine: env.Machine, Request: env.Request, Files: l.disk, ReadFile: l.env.readFile, Answers: &functions.Answers{},
-		ConfigName: env.configName(), Checking: env.Checking, UnitEnviron: env.UnitEnviron, Echo: env.Echo, Do: env.Do,
+		ConfigName: env.configName(), Checking: env.Checking, UnsetUnknown: env.UnsetUnknown, UnitEnviron: env.UnitEnviron, Echo: env.Echo, Do: env.Do,
 	}
 	l.outputs, l.full = map[string]*outputCell{}, map[*evaluation]map[*evaluation]*cells{}
 	l.pure = sync.OnceValue(func() *hcl.EvalContext {

@@ -81,6 +81,8 @@ type Options struct {
 	// Checking means that the units are only checked and not run: values that need missing
 	// credentials are unknown.
 	Checking bool
+	// UnsetUnknown makes get_env of variables that are not set unknown; see unit.Env.
+	UnsetUnknown bool
 	// Throwaway is a directory for temporary data of the process. If it is set, the states of all
 	// units are kept in memory. "" means that real states are used.
 	Throwaway string
@@ -181,7 +183,7 @@ func (o *Options) UnitEnv(root string) unit.Env {
 		machine.Now = func() time.Time { return o.At }
 	}
 	files := o.Host.Files()
-	env := unit.Env{WorkingDir: root, Machine: machine, Request: o.Request, Checking: o.Checking, ConfigName: o.Discovery.ConfigName, UnknownValues: o.UnknownValues, ReadFile: files.Whole, Redactor: o.Redactor, Parses: o.Parses, Changed: o.Changed}
+	env := unit.Env{WorkingDir: root, Machine: machine, Request: o.Request, Checking: o.Checking, UnsetUnknown: o.UnsetUnknown, ConfigName: o.Discovery.ConfigName, UnknownValues: o.UnknownValues, ReadFile: files.Whole, Redactor: o.Redactor, Parses: o.Parses, Changed: o.Changed}
 	u := o.Discovery.Overlay
 	if files.Fixed() || u != nil {
 		env.Stat, env.ReadDir, env.EvalSymlinks = files.Stat, files.ReadDir, files.EvalSymlinks

@@ -5,7 +5,6 @@ import (
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/estate/affected"
@@ -36,7 +35,7 @@ func compareEstates(ctx context.Context, c *command.Call, o *options, pair *revi
 	}
 	eo.Discovery.Generate = !o.units.NoStackGenerate
 	if !o.exec {
-		eo.Machine.Run = sys.SkipPrograms
+		units.SkipEffects(&eo)
 	}
 	if leave := c.System.LeaveHeap; leave != nil {
 		eo.Discovery.Expect = func(bytes int64) { leave(min(garbage*bytes, mostHeap)) }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
@@ -25,7 +24,7 @@ func Since(ctx context.Context, c *command.Call, base string, vars []workdir.Var
 // EstateSince is like Since for the units of an estate.
 func EstateSince(ctx context.Context, c *command.Call, base string, o estate.Options) (map[string]string, diag.List) {
 	return since(ctx, c, base, func(pair *revision.Pair, r *affected.Report) diag.List {
-		o.Machine.Run = sys.SkipPrograms
+		units.SkipEffects(&o)
 		all, set, ds := units.CompareRevisions(ctx, c, o, pair, nil)
 		r.Units = all
 		c.Report.Set.Include(set)

@@ -77,13 +77,19 @@ func KeptSchemas(c *command.Call, rename func(dir string) string) estate.Provide
 	}
 }
 
+// SkipEffects configures a comparison that does not depend on the machine: the results of programs, and of get_env
+// for variables that are not set, are unknown. No credentials are requested, since nothing would use them.
+func SkipEffects(o *estate.Options) {
+	o.Machine.Run, o.UnsetUnknown, o.Credentials.Later = sys.SkipPrograms, true, true
+}
+
 // CompareFiles returns the units below a directory that differ in value if files have other texts.
 // No program runs.
 func CompareFiles(ctx context.Context, c *command.Call, o estate.Options, dir string, texts map[string][]byte) ([]*affected.Unit, *source.Set, diag.List) {
 	show := func(file string) string { return filepath.ToSlash(sys.RelativeTo(c.Dir, file)) }
 	base := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Show: show}}, dir: dir, overlay: &stacks.Overlay{}}
 	head := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Show: show}}, dir: dir, overlay: &stacks.Overlay{}}
-	o.Machine.Run = sys.SkipPrograms
+	SkipEffects(&o)
 	for path, text := range texts {
 		head.overlay.Replace(path, text)
 	}
@@ -244,7 +250,7 @@ func differingFrom(ctx context.Context, c *command.Call, o *estate.Options, base
 	defer pair.Close(ctx)
 	eo := *o
 	eo.Discovery.Filters, eo.Discovery.Affected, eo.Discovery.Generate = nil, nil, true
-	eo.Machine.Run = sys.SkipPrograms
+	SkipEffects(&eo)
 	all, set, ds := CompareRevisions(ctx, c, eo, pair, nil)
 	if ds.HasErrors() {
 		c.Report.Set.Include(set)

@@ -268,8 +268,11 @@ func (p *printer) defined(f *frame, x hcl.Expression, path []step) outline.Print
 	case *hclsyntax.FunctionCallExpr:
 		name := strings.TrimPrefix(x.Name, "core::")
 		switch name {
-		case "timestamp", "uuid", "bcrypt", "plantimestamp", "run_cmd", "sops_decrypt_file":
+		case "timestamp", "uuid", "bcrypt", "plantimestamp", "run_cmd", "sops_decrypt_file",
+			"get_aws_account_id", "get_aws_account_alias", "get_aws_caller_identity_arn", "get_aws_caller_identity_user_id", "get_terraform_cli_args":
 			p.because("the result of " + name + " is not known before a run")
+		case "get_env":
+			p.unset(f, x)
 		}
 		switch name {
 		case "sensitive", "nonsensitive", "ephemeralasnull":
@@ -287,6 +290,20 @@ func (p *printer) defined(f *frame, x hcl.Expression, path []step) outline.Print
 		return p.made(d)
 	}
 	return p.generic(f, x, path)
+}
+
+// unset records that the value of a call of get_env is unknown because the variable is not set.
+func (p *printer) unset(f *frame, x *hclsyntax.FunctionCallExpr) {
+	if f.unit == nil || len(x.Args) != 1 {
+		return
+	}
+	if v, ds := p.eval(f, x); ds.HasErrors() || v.IsKnown() {
+		return
+	}
+	name, ds := p.eval(f, x.Args[0])
+	if name, _ = name.Unmark(); !ds.HasErrors() && value.IsText(name) {
+		p.because("the environment variable " + name.AsString() + " is not set")
+	}
 }
 
 // object returns the fingerprint of an object constructor.

@@ -73,6 +73,9 @@ type Library struct {
 	// for lack of credentials return unknown values, and so do get_terraform_cli_args, and
 	// functions whose program sys.SkipPrograms skips.
 	Checking bool
+	// UnsetUnknown makes get_env return an unknown value, and no error, if the variable is not set
+	// and the call has no default.
+	UnsetUnknown bool
 	// UnitEnviron returns the environment of child processes and cloud requests for the
 	// unit in dir. nil means that all units use Machine.Environ.
 	UnitEnviron func(t *demand.Task, dir string) (process.Env, diag.List)
@@ -289,6 +292,9 @@ func (k *call) env(args []string) (cty.Value, error) {
 	}
 	if len(args) > 1 {
 		return cty.StringVal(args[1]), nil
+	}
+	if k.UnsetUnknown {
+		return cty.UnknownVal(cty.String), nil
 	}
 	return cty.NilVal, fmt.Errorf("the environment variable %s is not set and the call gives no default", args[0])
 }
