@@ -115,6 +115,7 @@ const (
 	CodeCLITypeFunction                  = "cli/type-function"
 	CodeCLIUnitNotFound                  = "cli/unit-not-found"
 	CodeCLIUnitsBelow                    = "cli/units-below"
+	CodeCLIUnitsNotCompared              = "cli/units-not-compared"
 	CodeCLIUnitsRemoved                  = "cli/units-removed"
 	CodeCLIUnknownCode                   = "cli/unknown-code"
 	CodeCLIUnusedInputs                  = "cli/unused-inputs"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -24,6 +25,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
 	"github.com/terrace-iac/terrace/internal/estate/inputs"
 	"github.com/terrace-iac/terrace/internal/estate/workcopy"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy/copytree"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy/overlay"
 	"github.com/terrace-iac/terrace/internal/lang/outliner"
 	"github.com/terrace-iac/terrace/outline"
 	"github.com/terrace-iac/terrace/schema"
@@ -141,7 +144,9 @@ type UnitOutline struct {
 	module   *workcopy.Module
 	unknown  outline.Print // identifies all outputs if the module is not on this machine
 	outputs  cty.Value
-	traced   *traced // what is the same in the revision of Options.Changed; nil after Release
+	wrong    diag.List        // the errors of the unit itself
+	failedIn *workcopy.Module // the module to whose files the errors of Outlines.Outputs refer; nil means unit files
+	traced   *traced          // what is the same in the revision of Options.Changed; nil after Release
 	late     []outline.Part
 
 	mu       sync.Mutex
@@ -153,8 +158,8 @@ func interrupted() diag.List {
 	return diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The comparison was interrupted.")
 }
 
-// Unit returns the outline of a unit without its module. The errors are those of a unit that cannot
-// be read.
+// Unit returns the outline of a unit without its module. The errors are those of the unit file and of the
+// expressions in it. Errors of excluded units are no errors of the comparison, since nothing runs them.
 func (x *Outlines) Unit(ctx context.Context, u *discovery.Unit) (*UnitOutline, diag.List) {
 	if u.Broken != nil {
 		return &UnitOutline{}, u.Broken
@@ -163,7 +168,7 @@ func (x *Outlines) Unit(ctx context.Context, u *discovery.Unit) (*UnitOutline, d
 	if err != nil || ctx.Err() != nil {
 		return &UnitOutline{}, interrupted()
 	}
-	return out, nil
+	return out, out.wrong
 }
 
 // Of returns the outline of a unit with its module.
@@ -171,22 +176,45 @@ func (x *Outlines) Of(ctx context.Context, u *discovery.Unit) (*UnitOutline, dia
 	out, ds := x.Outputs(ctx, u)
 	if !ds.HasErrors() {
 		x.whole.Pure(u.ID, func() bool {
-			out.late = x.Late(ctx, u)
+			var more diag.List
+			if out.late, more = x.Late(ctx, u); u.Excluded == "" {
+				out.wrong = append(out.wrong, more...)
+			}
 			return out.collect()
 		})
+		ds = append(ds, out.wrong...)
 	}
 	return out, ds
+}
+
+// FailedIn returns the set that contains the files to which errors from Of refer, and a function that returns the
+// path of a file in this set. The set is nil if they refer to unit files.
+func (o *UnitOutline) FailedIn() (files *source.Set, path func(file string) string) {
+	if o.failedIn == nil || o.failedIn.Dir == nil {
+		return nil, nil
+	}
+	return o.failedIn.Dir.Parsed.Set, pathIn(o.failedIn)
+}
+
+// pathIn returns the function that returns the path of a file of a module.
+func pathIn(m *workcopy.Module) func(file string) string {
+	return func(file string) string {
+		if !filepath.IsAbs(file) {
+			file, _ = m.Dir.Origin(file)
+		}
+		return file
+	}
 }
 
 // Late returns the parts of the inputs that the outline from Unit does not contain: the values that the module
 // does not declare, if they may read outputs to which the unit has no edge. They are no dependencies, so that
 // such units may read each other's outputs. Unit and Outputs, which readers of the unit's outputs call, must not
 // compute them: the units would wait for each other. The result is nil for nearly all units.
-func (x *Outlines) Late(ctx context.Context, u *discovery.Unit) []outline.Part {
+func (x *Outlines) Late(ctx context.Context, u *discovery.Unit) ([]outline.Part, diag.List) {
 	c := x.outliner(ctx, u)
 	first := c.firstInputs(ctx)
 	if first == nil {
-		return nil
+		return nil, nil
 	}
 	settings, ds := c.in.Inputs(c.t, func(name string) bool { return !first(name) })
 	c.add("inputs", nil, ds, func(o *outline.Object) {
@@ -196,7 +224,7 @@ func (x *Outlines) Late(ctx context.Context, u *discovery.Unit) []outline.Part {
 			}
 		}
 	})
-	return c.out[0].Parts
+	return c.out[0].Parts, c.wrong
 }
 
 // firstInputs returns a function that reports whether Unit computes an input, and not Late. nil means that Unit
@@ -286,12 +314,7 @@ func (o *UnitOutline) Warnings() (ds diag.List, files *source.Set, path func(fil
 		return nil, nil, nil
 	}
 	ds = append(slices.Clone(o.warnings), o.Outlined.Warnings()...)
-	return ds, o.module.Dir.Parsed.Set, func(file string) string {
-		if !filepath.IsAbs(file) {
-			file, _ = o.module.Dir.Origin(file)
-		}
-		return file
-	}
+	return ds, o.module.Dir.Parsed.Set, pathIn(o.module)
 }
 
 // Release frees everything except the outputs, which other units may read.
@@ -345,7 +368,7 @@ func (x *Outlines) outputs(t *demand.Task, target string, at source.Range) (cty.
 			u = nil
 		}
 	}
-	if u == nil || u.Broken != nil {
+	if u == nil {
 		name := x.e.Found.Name(target)
 		return cty.DynamicVal.Mark(outliner.Identity{Name: "the outputs of " + name}), true, nil
 	}
@@ -353,14 +376,78 @@ func (x *Outlines) outputs(t *demand.Task, target string, at source.Range) (cty.
 	if x.o.Equal != nil {
 		o, ok = x.o.Equal(t.Context(), u)
 	}
+	var ds diag.List
 	if !ok {
-		o, _ = x.Outputs(t.Context(), u)
+		o, ds = x.Outputs(t.Context(), u)
 	}
 	v := o.outputs
-	if v == cty.NilVal { // it has errors, or the comparison was interrupted
-		v = cty.DynamicVal.Mark(outliner.Identity{Name: "the outputs of " + u.Called()})
+	if v == cty.NilVal || ds.HasErrors() { // it has errors, or the comparison was interrupted
+		v = cty.DynamicVal.Mark(outliner.Identity{Name: "the outputs of " + u.Called(), Print: x.failed(t, u, ds), Failed: ds.HasErrors()})
 	}
 	return v, true, nil
+}
+
+// failed returns the fingerprint of the outputs of a unit with errors. It is the same in both revisions only if the
+// errors, the files that the unit reads, and the outputs on which it depends are the same.
+func (x *Outlines) failed(t *demand.Task, u *discovery.Unit, ds diag.List) outline.Print {
+	c := x.outliner(t.Context(), u)
+	o := &outline.Object{Addr: "errors"}
+	add := func(name string, print outline.Print) {
+		o.Parts = append(o.Parts, outline.Part{Path: c.renamed(name), Print: print})
+	}
+	paths := map[string]bool{u.Path: true}
+	for _, m := range ds.Errors() {
+		add(m.Code, c.p.Text("error", m.Summary+"\x00"+m.Detail))
+		if m.At != nil && filepath.IsAbs(m.At.Filename) {
+			paths[m.At.Filename] = true
+		}
+	}
+	if u.Broken == nil {
+		all, _ := c.in.Files(c.t)
+		for _, path := range all {
+			paths[path] = true
+		}
+		if m := x.e.dirs.Module(x.e.static.Task(t.Context()), u.In(x.e.static)); m.Dir != nil && m.Dir.Files != nil {
+			_ = x.e.o.Host.Files().WalkDir(m.Dir.Files.Package, func(path string, d fs.DirEntry, err error) error {
+				switch {
+				case err != nil:
+					return nil // the module cannot read it either
+				case d.IsDir() && copytree.Private(d.Name()):
+					return fs.SkipDir
+				case d.Type().IsRegular() && overlay.IsConfig(d.Name()):
+					paths[path] = true
+				}
+				return nil
+			})
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		add(path, c.p.Text("file", string(x.read(path))))
+	}
+	for _, n := range u.Needs {
+		v, _, _ := x.outputs(t, n.ID, source.Range{})
+		add(n.Name, c.p.Value(v))
+	}
+	return c.p.Parts([]*outline.Object{o})
+}
+
+// renamed returns a path as it is compared.
+func (c *unitOutliner) renamed(path string) string {
+	if c.x.o.Rename != nil {
+		return c.x.o.Rename(path)
+	}
+	return path
+}
+
+// read returns the text of a file, or nil if it cannot be read.
+func (x *Outlines) read(path string) []byte {
+	files := x.e.o.Host.Files()
+	if u := x.e.o.Discovery.Overlay; u != nil {
+		b, _ := u.ReadFile(files, path)
+		return b
+	}
+	b, _ := files.Whole(path)
+	return b
 }
 
 // unit computes the outline of a unit without its module.
@@ -396,6 +483,9 @@ func (x *Outlines) unit(ctx context.Context, u *discovery.Unit) *UnitOutline {
 		c.out = append(c.out, &outline.Object{Kind: outline.Unit, Addr: "module", At: c.at(nil), Parts: []outline.Part{{Path: " content", Print: c.p.Text("module", "known"), Fixed: true, At: c.at(nil)}}})
 	}
 	out.Own = c.out
+	if u.Excluded == "" {
+		out.wrong = slices.Concat(u.Invalid.Errors(), c.wrong).Once()
+	}
 	switch {
 	case m.Dir == nil || m.Root == nil:
 	case shared && now.traced.alone:
@@ -438,11 +528,17 @@ func (o *UnitOutline) evaluate(ctx context.Context) diag.List {
 	x, u := o.x, o.u
 	t, in := x.loader.Task(ctx), u.In(x.loader)
 	m, e, explain, ds := x.e.openAlone(ctx, t, u, in, x.o.Show, o.given)
-	if e == nil {
-		return ds
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if e == nil {
+		o.failedIn = m
+		return ds
+	}
+	if ds.HasErrors() && u.Excluded == "" {
+		e.Close()
+		return ds.Errors()
+	}
+	ds = ds.Warnings()
 	if o.released { // only the outputs are read
 		defer o.free()
 	}
@@ -464,6 +560,7 @@ func (o *UnitOutline) evaluate(ctx context.Context) diag.List {
 		return e.Outline(ctx, engine.OutlineOptions{Explain: explain, Rename: x.o.Rename, Moved: moved, Schema: schemas, Inputs: given, Later: moved == nil})
 	}
 	if o.Outlined, ds = o.again(nil); ds.HasErrors() {
+		o.failedIn = m
 		return ds
 	}
 	if m.Root == nil {
@@ -550,7 +647,7 @@ var readsFiles = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 // the values that the unit gives. The engine is nil if there are errors; otherwise the caller must
 // close it. If the module is not on this machine, the engine has no configuration and m.Root is nil.
 // show returns the name of a file as it is shown. other contains the values of variables that do not
-// come from the unit.
+// come from the unit. With an engine, the errors are those of the inputs; the module then has none.
 func (e *Estate) openAlone(ctx context.Context, t *demand.Task, u *discovery.Unit, in *unit.Unit, show func(path string) string, other map[string]engine.InputValue) (m *workcopy.Module, _ *engine.Engine, explain engine.ExplainOptions, _ diag.List) {
 	m = e.dirs.Module(e.static.Task(ctx), u.In(e.static))
 	o := engine.Options{Dir: u.Dir, Set: &source.Set{}, Sources: &engine.Sources{FS: nothing{}}, Now: e.o.Machine.Now, ReadFile: e.o.Host.Files().Whole}
@@ -562,9 +659,10 @@ func (e *Estate) openAlone(ctx context.Context, t *demand.Task, u *discovery.Uni
 	}
 	o.ReadState = func(context.Context, engine.ReadStateRequest) (*state.State, diag.List) { return nil, nil } // no state is read
 	values := map[string]engine.InputValue{}
+	var wrong diag.List
 	if m.Root != nil {
 		given, waits, ds := inputs.Of(t, in, m.Root.Variables)
-		if ds.HasErrors() { // the parts of the unit contain them
+		if wrong = ds.Errors(); len(wrong) > 0 {
 			given = map[string]engine.InputValue{}
 		}
 		inputs.Override(given, waits, other)
@@ -581,7 +679,7 @@ func (e *Estate) openAlone(ctx context.Context, t *demand.Task, u *discovery.Uni
 		return m, nil, explain, ds.Errors()
 	}
 	explain = engine.ExplainOptions{Variables: values, Unit: in.Origin(t), UnitSet: e.loader.Sources(), Show: shown(m, show)}
-	return m, opened, explain, ds.Warnings()
+	return m, opened, explain, append(wrong, ds.Warnings()...)
 }
 
 // shown returns the function that returns the name of a file of a module as it is shown, and its layer.
@@ -637,6 +735,7 @@ type unitOutliner struct {
 	// depends on the text of files.
 	tracking *unit.Tracking
 	failed   bool
+	wrong    diag.List // the errors of all blocks
 }
 
 // # Blocks that are the same in both revisions
@@ -788,7 +887,7 @@ func (c *unitOutliner) files() outline.Print {
 	all, _ := c.in.Files(c.t)
 	text := ""
 	for _, path := range append([]string{c.u.Path}, slices.Sorted(slices.Values(all))...) {
-		b, _ := c.x.e.o.Host.Files().Whole(path)
+		b := c.x.read(path)
 		text += path + "\x00" + strconv.Itoa(len(b)) + "\x00" + string(b)
 	}
 	return c.p.Text("files", text)
@@ -798,6 +897,7 @@ func (c *unitOutliner) files() outline.Print {
 func (c *unitOutliner) add(name string, at *source.Range, ds diag.List, parts func(o *outline.Object)) {
 	c.failed = c.failed || len(ds) > 0
 	if errs := ds.Errors(); len(errs) > 0 {
+		c.wrong = append(c.wrong, errs...)
 		o := c.unknown(name, "it cannot be evaluated: "+errs[0].Summary)
 		c.out = append(c.out, o)
 		return

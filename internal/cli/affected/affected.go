@@ -32,8 +32,9 @@ type options struct {
 	vars                                         []workdir.VarFlag
 	units                                        unitflags.Flags
 	markdown                                     request.Markdown
-	page                                         string    // path of the HTML page; "" for none
-	warnings                                     *warnings // nil if they are not reported
+	page                                         string          // path of the HTML page; "" for none
+	warnings                                     *warnings       // nil if they are not reported
+	errors                                       []units.Located // of units that were not compared
 }
 
 // Command declares affected.
@@ -144,6 +145,9 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	}
 	switch differ := len(r.Units) > 0; {
 	case len(r.NotCompared) > 0:
+		for _, x := range o.errors {
+			c.Report.TellFrom(x.Files, x.Messages)
+		}
 		return c.Fail(ds)
 	case differ && o.none:
 		return 1

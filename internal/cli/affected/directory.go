@@ -71,7 +71,7 @@ func compareLibrary(ctx context.Context, c *command.Call, o *options, pair *revi
 	var all failures
 	if o.overUnits = len(ofUnits) > 0; o.overUnits {
 		ds := compareEstates(ctx, c, o, pair, r)
-		if all.list = ds; ds.HasErrors() {
+		if all.list = ds; ds.HasErrors() && len(r.NotCompared) == 0 {
 			r.NotCompared = append(r.NotCompared, ".")
 		}
 	}
@@ -91,13 +91,14 @@ func compareLibrary(ctx context.Context, c *command.Call, o *options, pair *revi
 		all.add(filepath.ToSlash(name), more)
 		switch {
 		case more.HasErrors():
-			if name != "." || !slices.Contains(r.NotCompared, name) {
-				r.NotCompared = append(r.NotCompared, filepath.ToSlash(name))
+			if name = filepath.ToSlash(name); !slices.Contains(r.NotCompared, name) {
+				r.NotCompared = append(r.NotCompared, name)
 			}
 		case len(objects) > 0:
 			r.Units = append(r.Units, &affected.Unit{Name: filepath.ToSlash(name), Action: affected.Action(objects), Objects: objects})
 		}
 	}
+	slices.Sort(r.NotCompared)
 	return all.messages()
 }
 

@@ -40,8 +40,10 @@ func compareEstates(ctx context.Context, c *command.Call, o *options, pair *revi
 	if leave := c.System.LeaveHeap; leave != nil {
 		eo.Discovery.Expect = func(bytes int64) { leave(min(garbage*bytes, mostHeap)) }
 	}
-	all, set, more := units.CompareRevisions(ctx, c, eo, pair, o.warnings.of(pair))
-	r.Units = all
+	found, set, more := units.CompareRevisions(ctx, c, eo, pair, o.warnings.of(pair))
 	c.Report.Set.Include(set)
+	if found != nil {
+		r.Units, r.NotCompared, o.errors = found.Units, found.NotCompared, []units.Located{found.Head, found.Base}
+	}
 	return append(ds, more...)
 }

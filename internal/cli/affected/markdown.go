@@ -18,7 +18,7 @@ func document(c *command.Call, r *affected.Report, noun string, warnings []markd
 		Mark: "terrace: affected in " + dir, Title: "No value differs in", Subjects: []string{dir}, Messages: warnings,
 		More: "The output of the command contains everything.",
 	}
-	if text := notCompared(r); text != "" {
+	if text := notCompared(r, noun); text != "" {
 		d.Title, d.Lines = "Errors prevent the comparison of", []string{text}
 	}
 	if len(r.Units) == 0 {

@@ -48,11 +48,15 @@ func page(c *command.Call, r *affected.Report, noun string) *planhtml.Page {
 		}
 		p.Units = append(p.Units, box)
 	}
+	summary := "the directory has errors"
+	if noun == "unit" {
+		summary = "the unit has errors"
+	}
 	for _, name := range r.NotCompared {
 		if name == "." {
 			name = dir
 		}
-		p.Units = append(p.Units, planhtml.Box{Name: name, State: planhtml.Failed, Summary: "the directory has errors"})
+		p.Units = append(p.Units, planhtml.Box{Name: name, State: planhtml.Failed, Summary: summary})
 	}
 	return p
 }

@@ -25,8 +25,10 @@ func Since(ctx context.Context, c *command.Call, base string, vars []workdir.Var
 func EstateSince(ctx context.Context, c *command.Call, base string, o estate.Options) (map[string]string, diag.List) {
 	return since(ctx, c, base, func(pair *revision.Pair, r *affected.Report) diag.List {
 		units.SkipEffects(&o)
-		all, set, ds := units.CompareRevisions(ctx, c, o, pair, nil)
-		r.Units = all
+		found, set, ds := units.CompareRevisions(ctx, c, o, pair, nil)
+		if found != nil { // the texts of units with errors are missing
+			r.Units = found.Units
+		}
 		c.Report.Set.Include(set)
 		return ds
 	})

@@ -3,6 +3,7 @@ package affected
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/cli/report"
@@ -22,7 +23,7 @@ func printText(out *report.Reporter, r *affected.Report, noun string) {
 	case len(r.NotCompared) == 0:
 		out.Say(fmt.Sprintf("No value differs between %s and %s.\n", r.Base, r.Head))
 	}
-	if text := notCompared(r); text != "" {
+	if text := notCompared(r, noun); text != "" {
 		out.Say(text + "\n")
 	}
 }
@@ -44,18 +45,23 @@ func printUnits(out *report.Reporter, r *affected.Report, noun string) {
 	out.Say(summary(r, noun) + "\n")
 }
 
-// notCompared returns the sentence about the directories that were not compared, or "".
-func notCompared(r *affected.Report) string {
+// notCompared returns the sentence about the directories or units that were not compared, or "". noun is the word for
+// what is compared.
+func notCompared(r *affected.Report, noun string) string {
+	one, many := "directory", "directories"
+	if noun == "unit" && !slices.Equal(r.NotCompared, []string{"."}) {
+		one, many = "unit", "units"
+	}
 	names, n := r.NotCompared, len(r.NotCompared)
 	switch {
 	case n == 0:
 		return ""
 	case n == 1:
-		return "The directory " + names[0] + " was not compared because it has errors."
+		return "The " + one + " " + names[0] + " was not compared because it has errors."
 	case n > maxUnits:
-		return fmt.Sprintf("%d directories were not compared because they have errors: %s and %d more.", n, strings.Join(names[:maxUnits], ", "), n-maxUnits)
+		return fmt.Sprintf("%d %s were not compared because they have errors: %s and %d more.", n, many, strings.Join(names[:maxUnits], ", "), n-maxUnits)
 	}
-	return fmt.Sprintf("%d directories were not compared because they have errors: %s.", n, strings.Join(names, ", "))
+	return fmt.Sprintf("%d %s were not compared because they have errors: %s.", n, many, strings.Join(names, ", "))
 }
 
 func writeCause(b *strings.Builder, c *affected.Cause) {

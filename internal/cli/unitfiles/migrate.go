@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/internal/cli/view"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -105,8 +106,7 @@ func runMigration(ctx context.Context, c *command.Call, f *unitflags.Flags, plan
 }
 
 // sameValues compares the values of all units below roots before and after a migration, and returns
-// an error that names the differences. If a directory cannot be compared, because of errors in its
-// files, it prints that.
+// an error that names the differences, or the units that cannot be compared because of errors.
 func sameValues(ctx context.Context, c *command.Call, f *unitflags.Flags, plan *migrate.Plan, roots []string) diag.List {
 	texts := map[string][]byte{}
 	for _, x := range plan.Changes {
@@ -124,16 +124,26 @@ func sameValues(ctx context.Context, c *command.Call, f *unitflags.Flags, plan *
 		if project.IsDir(root) != nil {
 			root = filepath.Dir(root)
 		}
-		all, _, ds := units.CompareFiles(ctx, c, o, root, texts)
+		found, set, ds := units.CompareFiles(ctx, c, o, root, texts)
 		if ds.HasErrors() {
-			fmt.Fprintf(c.Stderr, "The values of the units in %s were not compared: %s.\n", units.PathShown(c, root), ds.Errors()[0].Summary)
-			continue
+			c.Report.TellFrom(set, ds.Errors())
+			return notVerified("errors prevent the comparison of the values of the units in " + units.PathShown(c, root))
 		}
-		if ds := units.ValuesDiffer(all); ds.HasErrors() {
+		if len(found.NotCompared) > 0 {
+			c.Report.TellFrom(found.Head.Files, found.Head.Messages)
+			c.Report.TellFrom(found.Base.Files, found.Base.Messages)
+			return notVerified("errors prevent the comparison of the values of these units: " + view.ShortList(found.NotCompared))
+		}
+		if ds := units.ValuesDiffer(found.Units); ds.HasErrors() {
 			return ds
 		}
 	}
 	return nil
+}
+
+// notVerified returns the error of a migration whose result cannot be compared.
+func notVerified(why string) diag.List {
+	return diag.Errorf(diag.CodeCLIMigration, nil, "Migration not verified", "Nothing was written, because %s.", why)
 }
 
 // unitsToMigrate returns the unit files below the given directories, or below the working

@@ -2,6 +2,7 @@ package units
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/affected"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
 	"github.com/terrace-iac/terrace/internal/estate/revision"
@@ -52,9 +54,24 @@ func ShownIn(dir string, r *revision.Revision) func(file string) string {
 // unit to whose module they belong; "" means none.
 type Warn func(r *revision.Revision, unit string, set *source.Set, ds diag.List)
 
-// CompareRevisions returns the units that differ in value between two revisions, and the text of
-// the files for messages. It runs programs with o.Machine.Run. warn may be nil.
-func CompareRevisions(ctx context.Context, c *command.Call, o estate.Options, pair *revision.Pair, warn Warn) ([]*affected.Unit, *source.Set, diag.List) {
+// A Comparison is the result of a comparison of two revisions of an estate.
+type Comparison struct {
+	Units []*affected.Unit // those that differ, sorted by name
+	// NotCompared contains the names of the units that have errors in one of the revisions, sorted.
+	NotCompared []string
+	// Base and Head contain the errors of these units. Those of the base that are also in the head are only there.
+	Base, Head Located
+}
+
+// Located contains messages, and the files to which they refer.
+type Located struct {
+	Files    *source.Set
+	Messages diag.List
+}
+
+// CompareRevisions compares the units of two revisions by value. The errors are those that prevent any comparison;
+// the set contains the text of their files. It runs programs with o.Machine.Run. warn may be nil.
+func CompareRevisions(ctx context.Context, c *command.Call, o estate.Options, pair *revision.Pair, warn Warn) (*Comparison, *source.Set, diag.List) {
 	base := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Base.Rename, Show: ShownIn(c.Dir, pair.Base)}}, of: pair.Base, dir: pair.Base.Dir, overlay: &stacks.Overlay{}, files: pair.Base.Files}
 	head := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Rename: pair.Head.Rename, Show: ShownIn(c.Dir, pair.Head)}}, of: pair.Head, dir: pair.Head.Dir, overlay: &stacks.Overlay{}, files: pair.Head.Files}
 	head.r.Schemas = KeptSchemas(c, pair.Head.Rename)
@@ -83,9 +100,9 @@ func SkipEffects(o *estate.Options) {
 	o.Machine.Run, o.UnsetUnknown, o.Credentials.Later = sys.SkipPrograms, true, true
 }
 
-// CompareFiles returns the units below a directory that differ in value if files have other texts.
-// No program runs.
-func CompareFiles(ctx context.Context, c *command.Call, o estate.Options, dir string, texts map[string][]byte) ([]*affected.Unit, *source.Set, diag.List) {
+// CompareFiles compares the units below a directory by value with those if files have other texts; see
+// CompareRevisions. No program runs.
+func CompareFiles(ctx context.Context, c *command.Call, o estate.Options, dir string, texts map[string][]byte) (*Comparison, *source.Set, diag.List) {
 	show := func(file string) string { return filepath.ToSlash(sys.RelativeTo(c.Dir, file)) }
 	base := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Show: show}}, dir: dir, overlay: &stacks.Overlay{}}
 	head := compared{r: affected.Revision{OutlineOptions: estate.OutlineOptions{Show: show}}, dir: dir, overlay: &stacks.Overlay{}}
@@ -126,7 +143,7 @@ func (x *compared) host(h estate.Host) estate.Host {
 	return h
 }
 
-func compare(ctx context.Context, c *command.Call, o estate.Options, warn Warn, both ...compared) ([]*affected.Unit, *source.Set, diag.List) {
+func compare(ctx context.Context, c *command.Call, o estate.Options, warn Warn, both ...compared) (*Comparison, *source.Set, diag.List) {
 	if o.At.IsZero() {
 		o.At = c.Now() // timestamp() has the same value in both revisions
 	}
@@ -152,8 +169,12 @@ func compare(ctx context.Context, c *command.Call, o estate.Options, warn Warn, 
 		if ctx.Err() != nil {
 			return nil, e.Sources(), diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The comparison was interrupted.")
 		}
-		if found[i].HasErrors() {
-			set, ds := ofRevision(side, e.Sources(), found[i].Errors())
+		errs := e.Found.General
+		if !e.Found.Chosen {
+			errs = found[i].Errors()
+		}
+		if errs.HasErrors() {
+			set, ds := ofRevision(side, e.Sources(), errs.Once())
 			return nil, set, ds
 		}
 	}
@@ -174,8 +195,79 @@ func compare(ctx context.Context, c *command.Call, o estate.Options, warn Warn, 
 			}
 		}
 	}
-	all, ds := affected.Estates(ctx, both[0].r, both[1].r)
-	return all, both[1].r.Estate.Sources(), ds
+	differ, failed, ds := affected.Estates(ctx, both[0].r, both[1].r)
+	out := &Comparison{Units: differ}
+	for _, f := range failed {
+		out.NotCompared = append(out.NotCompared, f.Name)
+		f.Base.Messages = slices.DeleteFunc(slices.Clone(f.Base.Messages), func(m *diag.Message) bool {
+			return slices.ContainsFunc(f.Head.Messages, func(n *diag.Message) bool {
+				return both[0].sameAs(m, &f.Base) == both[1].sameAs(n, &f.Head)
+			})
+		})
+	}
+	if len(failed) > 0 {
+		out.Base, out.Head = both[0].located(c, failed, false), both[1].located(c, failed, true)
+	}
+	return out, both[1].r.Estate.Sources(), ds
+}
+
+// identity identifies an error in both revisions.
+type identity struct{ code, summary, detail, file, text string }
+
+// sameAs returns the identity of an error of a unit: its text, and the text at its position.
+func (x *compared) sameAs(m *diag.Message, of *affected.Errors) identity {
+	id := identity{code: m.Code, summary: m.Summary, detail: x.shown(m.Detail)}
+	if m.At == nil {
+		return id
+	}
+	files, file := of.Files, m.At.Filename
+	if files == nil {
+		files = x.r.Estate.Sources()
+	}
+	if f := files.File(file); f != nil && m.At.End.Byte <= len(f.Bytes) && m.At.Start.Byte <= m.At.End.Byte {
+		id.text = string(f.Bytes[m.At.Start.Byte:m.At.End.Byte])
+	}
+	if of.Path != nil {
+		file = of.Path(file)
+	}
+	id.file = x.shown(file)
+	return id
+}
+
+// shown replaces the paths of the revision by those that are shown.
+func (x *compared) shown(text string) string {
+	if x.r.Rename != nil {
+		return x.r.Rename(text)
+	}
+	return text
+}
+
+// located returns the errors of units in this revision. An error that several units have is contained once.
+func (x *compared) located(c *command.Call, failed []*affected.Failed, head bool) Located {
+	out := Located{Files: &source.Set{}}
+	of := x.of
+	if of == nil {
+		of = &revision.Revision{Name: revision.WorkingTree}
+	}
+	var units []*discovery.Unit
+	var all []diag.List
+	for _, f := range failed {
+		errs := &f.Base
+		if head {
+			errs = &f.Head
+		}
+		if len(errs.Messages) == 0 {
+			continue
+		}
+		path, files := of.Located, x.r.Estate.Sources()
+		if errs.Files != nil {
+			path, files = func(file string) string { return sys.RelativeTo(c.Report.Dir, of.Located(errs.Path(file))) }, errs.Files
+		}
+		units = append(units, errs.Of)
+		all = append(all, OfRevision(of, path, out.Files, files, errs.Messages))
+	}
+	out.Messages = discovery.Reported{}.Join(units, all)
+	return out
 }
 
 // ofRevision returns messages about the files of a revision as OfRevision does.
@@ -251,22 +343,33 @@ func differingFrom(ctx context.Context, c *command.Call, o *estate.Options, base
 	eo := *o
 	eo.Discovery.Filters, eo.Discovery.Affected, eo.Discovery.Generate = nil, nil, true
 	SkipEffects(&eo)
-	all, set, ds := CompareRevisions(ctx, c, eo, pair, nil)
+	found, set, ds := CompareRevisions(ctx, c, eo, pair, nil)
 	if ds.HasErrors() {
 		c.Report.Set.Include(set)
 		return nil, ds
 	}
-	var names, removed []string
-	for _, u := range all {
+	var removed, warned []string
+	names := found.NotCompared // the run reports the errors of the working tree
+	for _, m := range found.Base.Messages {
+		text := m.Summary
+		if m.At != nil {
+			text = fmt.Sprintf("%s:%d: %s", filepath.ToSlash(sys.RelativeTo(c.Report.Dir, m.At.Filename)), m.At.Start.Line, text)
+		}
+		warned = append(warned, text)
+	}
+	if len(warned) > 0 {
+		ds = diag.Warnf(diag.CodeCLIUnitsNotCompared, nil, "Units not compared", "The configuration of the revision %s has errors, so that these units were not compared, and are selected: %s. The errors are: %s.", base, view.ShortList(found.NotCompared), view.ShortList(warned))
+	}
+	for _, u := range found.Units {
 		names = append(names, u.Name)
 		if u.Action == affected.Removed {
 			removed = append(removed, u.Name)
 		}
 	}
 	if len(removed) == 0 {
-		return names, nil
+		return names, ds
 	}
-	return names, diag.Warnf(diag.CodeCLIUnitsRemoved, nil, "Units removed", "The configuration no longer contains these units of the revision %[1]s, so that the run omits them: %[2]s. Their states and objects remain. To destroy the objects, check out the revision and destroy these units. For units that no stack generates, a plan with --filter '[%[1]s...HEAD]' does the same.", base, view.ShortList(removed))
+	return names, append(ds, diag.Warnf(diag.CodeCLIUnitsRemoved, nil, "Units removed", "The configuration no longer contains these units of the revision %[1]s, so that the run omits them: %[2]s. Their states and objects remain. To destroy the objects, check out the revision and destroy these units. For units that no stack generates, a plan with --filter '[%[1]s...HEAD]' does the same.", base, view.ShortList(removed))...)
 }
 
 // ValuesDiffer returns an error that names the values in a comparison of the units before and after

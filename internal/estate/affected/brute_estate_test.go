@@ -662,7 +662,7 @@ func TestBruteForceEstates(t *testing.T) {
 		} else {
 			base, head = bruteRevision(t, a, b, schemas, nil, nil), bruteRevision(t, b, b, schemas, nil, nil)
 		}
-		all, ds := affected.Estates(t.Context(), base, head)
+		all, failed, ds := affected.Estates(t.Context(), base, head)
 		fail := func(format string, args ...any) {
 			var text strings.Builder
 			one, two := first.files(), second.files()
@@ -686,6 +686,12 @@ func TestBruteForceEstates(t *testing.T) {
 		}
 		if ds.HasErrors() {
 			fail("%v", ds.Err())
+			return
+		}
+		for _, f := range failed {
+			fail("%s was not compared: %v%v", f.Name, f.Base.Messages.Err(), f.Head.Messages.Err())
+		}
+		if len(failed) > 0 {
 			return
 		}
 		got := map[string]map[string]*affected.Object{}

@@ -37,8 +37,25 @@ func (r *Revision) warn(u *discovery.Unit, o *estate.UnitOutline) {
 	}
 }
 
-// Estates returns the units that differ between two revisions of an estate, sorted by name.
-func Estates(ctx context.Context, base, head Revision) ([]*Unit, diag.List) {
+// A Failed is a unit that was not compared because it has errors in one of the revisions.
+type Failed struct {
+	Name       string // in the head, or in the base if the head does not contain it
+	Base, Head Errors
+}
+
+// Errors contains the errors of a unit in one revision.
+type Errors struct {
+	Of       *discovery.Unit
+	Messages diag.List
+	// Files contains the files to which the messages refer, and Path returns the path of one of them. Both are nil
+	// if they refer to the files of Revision.Estate.
+	Files *source.Set
+	Path  func(file string) string
+}
+
+// Estates returns the units that differ between two revisions of an estate, and those that have errors, both sorted
+// by name. ds contains no errors of units.
+func Estates(ctx context.Context, base, head Revision) (differ []*Unit, failed []*Failed, ds diag.List) {
 	c := &estates{ctx: ctx, base: base, head: head, of: map[*discovery.Unit]*unitPair{}, memo: &memo{}, outputs: map[explanation.UnitOutput]*Cause{}}
 	pairs := pair(base, head)
 	for _, p := range pairs {
@@ -63,16 +80,32 @@ func Estates(ctx context.Context, base, head Revision) ([]*Unit, diag.List) {
 		return nil, nil
 	}
 	c.before, c.after = base.Estate.Outlines(base.OutlineOptions), head.Estate.Outlines(head.OutlineOptions)
+	c.unread[0], c.unread[1] = unread(base), unread(head)
 	results := parallel.Map(len(pairs), 0, func(i int) result { return c.result(pairs[i]) })
-	var out []*Unit
-	var ds diag.List
 	for _, r := range results {
 		ds = append(ds, r.ds...)
 		if r.unit != nil {
-			out = append(out, r.unit)
+			differ = append(differ, r.unit)
+		}
+		if r.failed != nil {
+			failed = append(failed, r.failed)
 		}
 	}
-	return out, ds.Once()
+	return differ, failed, ds.Once()
+}
+
+// unread returns the units of files that cannot be read, by the path of the file.
+func unread(r Revision) map[string]*discovery.Unit {
+	var out map[string]*discovery.Unit
+	for _, u := range r.Estate.Found.Units {
+		if u.Broken.HasErrors() {
+			if out == nil {
+				out = map[string]*discovery.Unit{}
+			}
+			out[r.Estate.Found.Name(u.Path)] = u
+		}
+	}
+	return out
 }
 
 // estates compares two revisions of an estate. Its methods may be called concurrently.
@@ -84,15 +117,20 @@ type estates struct {
 	equal         parallel.Cache[*unitPair, bool]
 	results       parallel.Cache[*unitPair, result]
 	memo          *memo
+	// unread contains the units of files that cannot be read, by the path of the file, in the base and in the
+	// head. Such a file may have contained several units.
+	unread [2]map[string]*discovery.Unit
 
 	mu      sync.Mutex
 	outputs map[explanation.UnitOutput]*Cause // causes of differences in outputs
 }
 
-// A result is the result for one pair of units. unit is nil if they are equal.
+// A result is the result for one pair of units. unit and failed are nil if they are equal. ds contains an error if
+// the comparison was interrupted.
 type result struct {
-	unit *Unit
-	ds   diag.List
+	unit   *Unit
+	failed *Failed
+	ds     diag.List
 }
 
 // result compares a pair of units, after the units that the one in the head depends on: a
@@ -103,11 +141,8 @@ func (c *estates) result(p *unitPair) result {
 		return canceled
 	}
 	r, err := c.results.Do(c.ctx, p, func() (result, bool) {
-		if p.base == nil {
-			return result{unit: &Unit{Name: p.head.Name, Action: Added}}, true
-		}
-		if p.head == nil {
-			return result{unit: &Unit{Name: p.base.Name, Action: Removed}}, true
+		if p.base == nil || p.head == nil {
+			return c.alone(p), true
 		}
 		for _, n := range p.head.Needs {
 			if q := c.of[n]; q != nil {
@@ -115,7 +150,7 @@ func (c *estates) result(p *unitPair) result {
 			}
 		}
 		r := c.compare(p)
-		if !r.ds.HasErrors() && !c.same(p) {
+		if r.failed == nil && !r.ds.HasErrors() && !c.same(p) {
 			c.done(p)
 		}
 		return r, true
@@ -124,6 +159,37 @@ func (c *estates) result(p *unitPair) result {
 		return canceled
 	}
 	return r
+}
+
+// alone returns the result for a unit that only one revision contains.
+func (c *estates) alone(p *unitPair) result {
+	u, name, action, other := p.head, "", Added, c.unread[0]
+	r, o := c.head, c.base
+	if u == nil {
+		u, action, other, r, o = p.base, Removed, c.unread[1], c.base, c.head
+	}
+	name = u.Name
+	failed := func(u *discovery.Unit, head bool) result {
+		f := &Failed{Name: name}
+		if head {
+			f.Head = Errors{Of: u, Messages: u.Invalid.Errors()}
+		} else {
+			f.Base = Errors{Of: u, Messages: u.Invalid.Errors()}
+		}
+		return result{failed: f}
+	}
+	if of := other[r.Estate.Found.Name(u.Path)]; of != nil { // it may be one of the units of that file
+		return failed(of, action == Removed)
+	}
+	switch {
+	case action == Added && u.Excluded == "" && u.Invalid.HasErrors():
+		return failed(u, true)
+	case action == Removed && u.Broken.HasErrors() && slices.ContainsFunc(o.Estate.Found.Units, func(n *discovery.Unit) bool {
+		return o.Estate.Found.Name(n.Path) == r.Estate.Found.Name(u.Path)
+	}): // the units of the file are not compared
+		return result{}
+	}
+	return result{unit: &Unit{Name: name, Action: action}}
 }
 
 // twin implements estate.OutlineOptions.Equal for the base.
@@ -155,10 +221,13 @@ func (c *estates) same(p *unitPair) bool {
 
 // sameLate reports whether the inputs are equal that no module declares; see estate.Outlines.Late.
 func (c *estates) sameLate(p *unitPair) bool {
+	failed := false
 	of := func(x *estate.Outlines, u *discovery.Unit) *outline.Outline {
-		return &outline.Outline{Objects: []*outline.Object{{Kind: outline.Unit, Addr: "inputs", Parts: x.Late(c.ctx, u)}}}
+		parts, ds := x.Late(c.ctx, u)
+		failed = failed || ds.HasErrors()
+		return &outline.Outline{Objects: []*outline.Object{{Kind: outline.Unit, Addr: "inputs", Parts: parts}}}
 	}
-	return len(outline.Compare(of(c.before, p.base), of(c.after, p.head))) == 0
+	return len(outline.Compare(of(c.before, p.base), of(c.after, p.head))) == 0 && !failed
 }
 
 // alike reports whether the modules of two units have the same objects for the same inputs.
@@ -173,11 +242,27 @@ func (c *estates) compare(p *unitPair) (r result) {
 	now, more := c.after.Unit(c.ctx, p.head)
 	defer old.Release()
 	defer now.Release()
-	if ds = append(ds, more...); same || ds.HasErrors() {
-		return result{ds: ds}
+	failed := func() result {
+		if c.ctx.Err() != nil {
+			return result{ds: append(ds, more...)}
+		}
+		f := &Failed{Name: p.head.Name, Base: Errors{Of: p.base, Messages: ds.Errors()}, Head: Errors{Of: p.head, Messages: more.Errors()}}
+		f.Base.Files, f.Base.Path = old.FailedIn()
+		f.Head.Files, f.Head.Path = now.FailedIn()
+		return result{failed: f}
 	}
-	now, ds = c.after.Of(c.ctx, p.head)
-	old, more = c.before.Of(c.ctx, p.base)
+	if same {
+		return result{}
+	}
+	if !more.HasErrors() {
+		now, more = c.after.Of(c.ctx, p.head)
+	}
+	if !ds.HasErrors() {
+		old, ds = c.before.Of(c.ctx, p.base)
+	}
+	if ds.HasErrors() || more.HasErrors() {
+		return failed()
+	}
 	output := c.output
 	if now.HasLate() { // a unit without an edge may be compared later, and the result must not depend on the order
 		output = func(at explanation.UnitOutput) *Cause {
@@ -192,12 +277,11 @@ func (c *estates) compare(p *unitPair) (r result) {
 		memo: c.memo, output: output, dirs: [2]string{p.base.Dir, p.head.Dir},
 	}
 	moved := p.base.Name != p.head.Name
-	if ds = append(ds, more...); !ds.HasErrors() && (moved || !alike(old, now)) {
-		ds = old.Move(now)
+	if moved || !alike(old, now) {
+		if ds = old.Move(now); ds.HasErrors() {
+			return failed()
+		}
 		in.base.Outlined = old.Outlined
-	}
-	if ds.HasErrors() {
-		return result{ds: ds}
 	}
 	if moved {
 		in.base.Moved = func(file string) string {
@@ -215,14 +299,14 @@ func (c *estates) compare(p *unitPair) (r result) {
 	case moved:
 		u.Action, u.Was = Moved, p.base.Name
 	case len(u.Objects) == 0:
-		return result{ds: ds}
+		return result{}
 	default:
 		u.Action = Action(u.Objects)
 	}
 	c.note(p.head.ID, u.Objects)
 	c.head.warn(p.head, now)
 	c.base.warn(p.base, old)
-	return result{u, ds}
+	return result{unit: u}
 }
 
 // note records the causes of the differences in a unit's outputs.

@@ -151,9 +151,9 @@ func replacing(t *testing.T, before, after string) (base, head affected.Revision
 // linesBetween returns one line for each difference between two revisions.
 func linesBetween(t *testing.T, base, head affected.Revision) string {
 	t.Helper()
-	all, ds := affected.Estates(t.Context(), base, head)
-	if ds.HasErrors() {
-		t.Fatal(ds.Errors()[0].Detail)
+	all, failed, ds := affected.Estates(t.Context(), base, head)
+	if ds.HasErrors() || len(failed) > 0 {
+		t.Fatal(ds, failed)
 	}
 	r := &affected.Report{Units: all}
 	r.Finish()
@@ -343,7 +343,7 @@ func TestInterrupted(t *testing.T) {
 		if stop == 0 {
 			cancel()
 		}
-		all, ds := affected.Estates(ctx, a, b)
+		all, _, ds := affected.Estates(ctx, a, b)
 		cancel()
 		if len(all) > last || !ds.HasErrors() || ds[0].Summary != "Interrupted" {
 			t.Errorf("stopped after %d units: %d units, %v", stop, len(all), ds)

@@ -35,8 +35,8 @@ type Report struct {
 	Head          string   `json:"head"`
 	Units         []*Unit  `json:"units"`  // the units that differ, sorted by name; "." is the directory itself
 	Causes        []*Cause `json:"causes"` // the changed lines, sorted by position
-	// NotCompared contains the directories that have errors and were not compared, sorted; "." also
-	// means the units.
+	// NotCompared contains the units and directories that have errors and were not compared, sorted; "." also
+	// means all units.
 	NotCompared []string `json:"not_compared,omitempty"`
 	// Diagnostics contains the warnings about both revisions.
 	Diagnostics []*diag.Object `json:"diagnostics,omitempty"`

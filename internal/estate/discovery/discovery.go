@@ -100,6 +100,10 @@ type Found struct {
 	Ungenerated diag.List
 	// Warnings contains the warnings of reading the units.
 	Warnings diag.List
+	// General contains the errors about the estate as a whole, such as cycles. Settings.Whole continues after
+	// them. The other errors are in Unit.Invalid, apart from those of exclude blocks. If Chosen is false, it may
+	// be incomplete.
+	General diag.List
 	// Chosen means that the filters were applied, whatever the errors of the units. Otherwise
 	// Units may contain too many or too few units.
 	Chosen bool
@@ -223,6 +227,7 @@ func (f *finder) find(ctx context.Context, queries []filter.Query) (ds diag.List
 	if f.s.Generate {
 		var more diag.List
 		f.incomplete, more = f.generate(ctx)
+		f.General = append(f.General, more.Errors()...)
 		if ds = append(ds, more...); ds.HasErrors() && !f.s.Whole {
 			return ds
 		}
@@ -233,7 +238,9 @@ func (f *finder) find(ctx context.Context, queries []filter.Query) (ds diag.List
 	if ended(span, more); more.HasErrors() {
 		return append(ds, more...)
 	}
-	ds = slices.Concat(ds, more, found.clashes(f.s.Lenient))
+	clashes := found.clashes(f.s.Lenient)
+	f.General = append(f.General, clashes.Errors()...)
+	ds = slices.Concat(ds, more, clashes)
 	f.noteStacks(ctx, found)
 	names := f.s.NamesAlone && !looksInside(queries)
 	switch {

@@ -37,6 +37,7 @@ func (f *finder) connect(ctx context.Context, queries []filter.Query) diag.List 
 	_, s = telemetry.Start(above, "discovery_cycle_check")
 	cycles := f.cycles()
 	ended(s, cycles)
+	f.General = append(f.General, cycles...)
 	return append(ds, cycles...)
 }
 

@@ -730,10 +730,15 @@ type Identity struct {
 	Name  string                 // such as "the output id of net", or "the outputs of net"
 	Of    explanation.UnitOutput // zero for all outputs of a unit
 	Print outline.Print
+	// Failed means that the outputs are unknown because of errors in the unit.
+	Failed bool
 }
 
 // reason returns the reason for which a value with the output is unknown.
 func (i Identity) reason() string {
+	if i.Failed {
+		return i.Name + " are not known because the unit has errors"
+	}
 	if i.Of == (explanation.UnitOutput{}) {
 		return i.Name + " are known after apply"
 	}
