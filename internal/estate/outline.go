@@ -144,9 +144,9 @@ type UnitOutline struct {
 	module   *workcopy.Module
 	unknown  outline.Print // identifies all outputs if the module is not on this machine
 	outputs  cty.Value
-	wrong    diag.List        // the errors of the unit itself
-	failedIn *workcopy.Module // the module to whose files the errors of Outlines.Outputs refer; nil means unit files
-	traced   *traced          // what is the same in the revision of Options.Changed; nil after Release
+	wrong    diag.List                                      // the errors of the unit itself
+	failedIn func() (*source.Set, func(file string) string) // the result of FailedIn; nil means unit files
+	traced   *traced                                        // what is the same in the revision of Options.Changed; nil after Release
 	late     []outline.Part
 
 	mu       sync.Mutex
@@ -190,10 +190,20 @@ func (x *Outlines) Of(ctx context.Context, u *discovery.Unit) (*UnitOutline, dia
 // FailedIn returns the set that contains the files to which errors from Of refer, and a function that returns the
 // path of a file in this set. The set is nil if they refer to unit files.
 func (o *UnitOutline) FailedIn() (files *source.Set, path func(file string) string) {
-	if o.failedIn == nil || o.failedIn.Dir == nil {
+	if o.failedIn == nil {
 		return nil, nil
 	}
-	return o.failedIn.Dir.Parsed.Set, pathIn(o.failedIn)
+	return o.failedIn()
+}
+
+// fail records that the errors refer to the files of a module.
+func (o *UnitOutline) fail(m *workcopy.Module) {
+	o.failedIn = func() (*source.Set, func(string) string) {
+		if m.Dir == nil {
+			return nil, nil
+		}
+		return m.Dir.Parsed.Set, pathIn(m)
+	}
 }
 
 // pathIn returns the function that returns the path of a file of a module.
@@ -393,7 +403,7 @@ func (x *Outlines) failed(t *demand.Task, u *discovery.Unit, ds diag.List) outli
 	c := x.outliner(t.Context(), u)
 	o := &outline.Object{Addr: "errors"}
 	add := func(name string, print outline.Print) {
-		o.Parts = append(o.Parts, outline.Part{Path: c.renamed(name), Print: print})
+		o.Parts = append(o.Parts, outline.Part{Path: name, Print: print})
 	}
 	paths := map[string]bool{u.Path: true}
 	for _, m := range ds.Errors() {
@@ -422,21 +432,14 @@ func (x *Outlines) failed(t *demand.Task, u *discovery.Unit, ds diag.List) outli
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
-		add(path, c.p.Text("file", string(x.read(path))))
+		add(sys.RelativeTo(u.Dir, path), c.p.Text("file", string(x.read(path))))
 	}
 	for _, n := range u.Needs {
 		v, _, _ := x.outputs(t, n.ID, source.Range{})
 		add(n.Name, c.p.Value(v))
 	}
+	sortParts(o.Parts)
 	return c.p.Parts([]*outline.Object{o})
-}
-
-// renamed returns a path as it is compared.
-func (c *unitOutliner) renamed(path string) string {
-	if c.x.o.Rename != nil {
-		return c.x.o.Rename(path)
-	}
-	return path
 }
 
 // read returns the text of a file, or nil if it cannot be read.
@@ -484,7 +487,7 @@ func (x *Outlines) unit(ctx context.Context, u *discovery.Unit) *UnitOutline {
 	}
 	out.Own = c.out
 	if u.Excluded == "" {
-		out.wrong = slices.Concat(u.Invalid.Errors(), c.wrong).Once()
+		out.wrong = slices.Concat(u.Invalid.Errors(), c.wrong, m.Diags.Errors(), c.missing(m)).Once()
 	}
 	switch {
 	case m.Dir == nil || m.Root == nil:
@@ -527,11 +530,17 @@ func (x *Outlines) outliner(ctx context.Context, u *discovery.Unit) *unitOutline
 func (o *UnitOutline) evaluate(ctx context.Context) diag.List {
 	x, u := o.x, o.u
 	t, in := x.loader.Task(ctx), u.In(x.loader)
+	if m := x.e.dirs.Module(x.e.static.Task(ctx), u.In(x.e.static)); unreadable(m) && u.Excluded == "" {
+		ds, set := m.Dir.RootErrors()
+		if o.failedIn = func() (*source.Set, func(string) string) { return set, func(file string) string { return file } }; ds.HasErrors() {
+			return ds
+		}
+	}
 	m, e, explain, ds := x.e.openAlone(ctx, t, u, in, x.o.Show, o.given)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if e == nil {
-		o.failedIn = m
+		o.fail(m)
 		return ds
 	}
 	if ds.HasErrors() && u.Excluded == "" {
@@ -560,7 +569,7 @@ func (o *UnitOutline) evaluate(ctx context.Context) diag.List {
 		return e.Outline(ctx, engine.OutlineOptions{Explain: explain, Rename: x.o.Rename, Moved: moved, Schema: schemas, Inputs: given, Later: moved == nil})
 	}
 	if o.Outlined, ds = o.again(nil); ds.HasErrors() {
-		o.failedIn = m
+		o.fail(m)
 		return ds
 	}
 	if m.Root == nil {
@@ -571,11 +580,26 @@ func (o *UnitOutline) evaluate(ctx context.Context) diag.List {
 	return nil
 }
 
+// unreadable reports whether a module is on this machine and has errors that no hook can mend.
+func unreadable(m *workcopy.Module) bool { return m.Root == nil && m.Dir != nil && m.Whole }
+
+// missing returns an error if the source of the module does not exist on this machine, unless hooks may create it.
+func (c *unitOutliner) missing(m *workcopy.Module) diag.List {
+	if m.Root != nil || m.Dir != nil {
+		return nil
+	}
+	tf, ds := c.in.Terraform(c.t)
+	if ds.HasErrors() || tf == nil || len(tf.Before)+len(tf.After) > 0 {
+		return nil
+	}
+	return c.x.e.dirs.CheckSource(c.ctx, c.u.Unit, tf).Errors()
+}
+
 // schemasOf returns the function that returns the schemas of the providers of a unit, or nil. e is the
 // engine of its module, or of that of the unit in the other revision.
 func (x *Outlines) schemasOf(ctx context.Context, u *discovery.Unit, e *engine.Engine) func(addr.Provider) *schema.Provider {
 	if x.o.Twin != nil {
-		if other, twin := x.o.Twin(u); twin != nil {
+		if other, twin := x.o.Twin(u); twin != nil && twin.Broken == nil {
 			return other.schemasOf(ctx, twin, e)
 		}
 	}
@@ -599,6 +623,9 @@ type content struct {
 
 // content returns UnitOutline.Content and UnitOutline.Sensitive.
 func (c *unitOutliner) content(ctx context.Context, m *workcopy.Module) (print outline.Print, sensitive bool) {
+	if unreadable(m) {
+		return print, false
+	}
 	if m.Root == nil { // there is no object of a module
 		return c.p.Text("module", ""), false
 	}
