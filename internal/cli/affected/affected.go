@@ -58,7 +58,10 @@ No state is read, no provider is started, and without -exec no program runs. A
 value that is
 only known after an apply may change if its definition differs, or that of a
 resource it depends on. It is then listed as "may change" with the reason.
-Sensitive values are never shown.`,
+Sensitive values are never shown.
+
+A unit that has errors in one of the revisions is not compared. The errors are
+printed, the other units are compared, and the exit status is 1.`,
 		Args:     []command.Arg{{Name: "BASE[..HEAD]", Help: "The revisions to compare, or two directories.", Optional: true, Repeated: true}},
 		Examples: []command.Example{{Line: "affected main...", Text: "Show what the branch changes, including uncommitted changes."}, {Line: "affected -expect-none HEAD", Text: "Check that a refactoring changes no value."}},
 		Exits:    []command.Exit{{Code: 0, Help: "The revisions were compared."}, {Code: 1, Help: "An error occurred, or values differ although -expect-none is set."}, {Code: 2, Help: "With -detailed-exitcode: values differ."}},
