@@ -198,7 +198,9 @@ func (o *Options) UnitEnv(root string) unit.Env {
 
 // stacks returns the settings for generating stacks below the root.
 func (o *Options) stacks() stacks.Settings {
-	return stacks.Settings{Env: o.UnitEnv(o.Discovery.Root), SourceMap: o.Sources.Map, Fetch: o.Sources.Fetch, Whole: o.Discovery.Whole, Generated: o.Discovery.Generated, Empty: o.Discovery.Empty, Overlay: o.Discovery.Overlay, Files: o.Host.Files()}
+	env := o.UnitEnv(o.Discovery.Root)
+	env.UnsetUnknown = false // values of a stack must be known, and the error names the variable
+	return stacks.Settings{Env: env, SourceMap: o.Sources.Map, Fetch: o.Sources.Fetch, Whole: o.Discovery.Whole, Generated: o.Discovery.Generated, Empty: o.Discovery.Empty, Overlay: o.Discovery.Overlay, Files: o.Host.Files()}
 }
 
 func (o *Options) git() git.Repo {

@@ -140,14 +140,15 @@ type UnitOutline struct {
 	engine *engine.Engine
 	again  func(moved func(addr.Instance) addr.Instance) (*engine.Outlined, diag.List)
 	// Of the module: the warnings of opening it, and its files; nil after Release.
-	warnings diag.List
-	module   *workcopy.Module
-	unknown  outline.Print // identifies all outputs if the module is not on this machine
-	outputs  cty.Value
-	wrong    diag.List                                      // the errors of the unit itself
-	failedIn func() (*source.Set, func(file string) string) // the result of FailedIn; nil means unit files
-	traced   *traced                                        // what is the same in the revision of Options.Changed; nil after Release
-	late     []outline.Part
+	warnings  diag.List
+	module    *workcopy.Module
+	unknown   outline.Print // identifies all outputs if the module is not on this machine
+	outputs   cty.Value
+	wrongLate diag.List                                      // the errors of Outlines.Late
+	wrong     diag.List                                      // the errors of the unit itself
+	failedIn  func() (*source.Set, func(file string) string) // the result of FailedIn; nil means unit files
+	traced    *traced                                        // what is the same in the revision of Options.Changed; nil after Release
+	late      []outline.Part
 
 	mu       sync.Mutex
 	released bool
@@ -178,11 +179,11 @@ func (x *Outlines) Of(ctx context.Context, u *discovery.Unit) (*UnitOutline, dia
 		x.whole.Pure(u.ID, func() bool {
 			var more diag.List
 			if out.late, more = x.Late(ctx, u); u.Excluded == "" {
-				out.wrong = append(out.wrong, more...)
+				out.wrongLate = more
 			}
 			return out.collect()
 		})
-		ds = append(ds, out.wrong...)
+		ds = slices.Concat(ds, out.wrongLate)
 	}
 	return out, ds
 }
