@@ -745,14 +745,9 @@ func (w *walker) asked(n node, own, asked hcl.Traversal, i int) (explanation.Way
 // gives reports whether a layer has a value at a path.
 func (w *walker) gives(n node, path hcl.Traversal) bool {
 	c := w.x.evaluator()
-	for _, s := range path {
-		key, ok := syntax.StepName(s)
-		if !ok {
-			return true
-		}
-		if n = n.open(c).child(c, key); n == nil {
-			return false
-		}
+	n, whole := stepped(c, n, path)
+	if n == nil || !whole {
+		return n != nil
 	}
 	v, _ := n.value(c).Unmark()
 	return c.stuck() || v == cty.NilVal || !v.IsKnown() || !v.IsNull() || len(path) == 0
@@ -761,16 +756,23 @@ func (w *walker) gives(n node, path hcl.Traversal) bool {
 // names reports whether a node has something at a path, which may be null.
 func (w *walker) names(n node, path hcl.Traversal) bool {
 	c := w.x.evaluator()
+	n, whole := stepped(c, n, path)
+	return n != nil && !(whole && c.stuck())
+}
+
+// stepped returns the node at a path in a node, or nil. whole is false if the path leads into a list: the result
+// is that of the list.
+func stepped(c *evaluator, n node, path hcl.Traversal) (at node, whole bool) {
 	for _, s := range path {
 		key, ok := syntax.StepName(s)
 		if !ok {
-			return true
+			return n, false
 		}
 		if n = n.open(c).child(c, key); n == nil {
-			return false
+			return nil, true
 		}
 	}
-	return !c.stuck()
+	return n, true
 }
 
 // loser returns the walker for a layer that another one replaces. A value in it may be null.
