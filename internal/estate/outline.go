@@ -223,7 +223,7 @@ func pathIn(m *workcopy.Module) func(file string) string {
 // compute them: the units would wait for each other. The result is nil for nearly all units.
 func (x *Outlines) Late(ctx context.Context, u *discovery.Unit) ([]outline.Part, diag.List) {
 	c := x.outliner(ctx, u)
-	first := c.firstInputs(ctx)
+	first := c.firstInputs()
 	if first == nil {
 		return nil, nil
 	}
@@ -240,13 +240,13 @@ func (x *Outlines) Late(ctx context.Context, u *discovery.Unit) ([]outline.Part,
 
 // firstInputs returns a function that reports whether Unit computes an input, and not Late. nil means that Unit
 // computes all.
-func (c *unitOutliner) firstInputs(ctx context.Context) func(name string) bool {
+func (c *unitOutliner) firstInputs() func(name string) bool {
 	if c.u.Module == "" {
 		if imports, ds := c.in.Imports(c.t); len(imports) == 0 && !ds.HasErrors() {
 			return nil // the blocks of its own and of included files are edges
 		}
 	}
-	m := c.x.e.dirs.Module(c.x.e.static.Task(ctx), c.u.In(c.x.e.static))
+	m := c.x.e.module(c.t.Context(), c.u)
 	if m.Root == nil || !m.Whole { // discovery also takes all inputs as declared
 		return nil
 	}
@@ -418,7 +418,7 @@ func (x *Outlines) failed(t *demand.Task, u *discovery.Unit, ds diag.List) outli
 		for _, path := range all {
 			paths[path] = true
 		}
-		if m := x.e.dirs.Module(x.e.static.Task(t.Context()), u.In(x.e.static)); m.Dir != nil && m.Dir.Files != nil {
+		if m := x.e.module(t.Context(), u); m.Dir != nil && m.Dir.Files != nil {
 			_ = x.e.o.Host.Files().WalkDir(m.Dir.Files.Package, func(path string, d fs.DirEntry, err error) error {
 				switch {
 				case err != nil:
@@ -467,10 +467,10 @@ func (x *Outlines) unit(ctx context.Context, u *discovery.Unit) *UnitOutline {
 	if shared {
 		x.e.dirs.Adopt(u.ID, now.traced.module)
 	}
-	c.first = c.firstInputs(ctx)
+	c.first = c.firstInputs()
 	c.blocks()
 	out.traced = c.traced
-	m := x.e.dirs.Module(x.e.static.Task(ctx), u.In(x.e.static))
+	m := x.e.module(ctx, u)
 	if c.traced.same("terraform", "remote_state", "generate", "settings") {
 		c.traced.module = m
 	}
@@ -524,14 +524,14 @@ func (x *Outlines) same(ctx context.Context, u *discovery.Unit) *UnitOutline {
 // outliner returns the collector of a unit's objects.
 func (x *Outlines) outliner(ctx context.Context, u *discovery.Unit) *unitOutliner {
 	t, in := x.loader.Task(ctx), u.In(x.loader)
-	return &unitOutliner{ctx: ctx, x: x, u: u, in: in, t: t, p: outliner.NewUnitPrinter(in.OriginOfSet(t), x.text, x.o.Rename)}
+	return &unitOutliner{x: x, u: u, in: in, t: t, p: outliner.NewUnitPrinter(in.OriginOfSet(t), x.text, x.o.Rename)}
 }
 
 // evaluate opens the module and sets the outputs.
 func (o *UnitOutline) evaluate(ctx context.Context) diag.List {
 	x, u := o.x, o.u
 	t, in := x.loader.Task(ctx), u.In(x.loader)
-	if m := x.e.dirs.Module(x.e.static.Task(ctx), u.In(x.e.static)); unreadable(m) && u.Excluded == "" {
+	if m := x.e.module(ctx, u); unreadable(m) && u.Excluded == "" {
 		ds, set := m.Dir.RootErrors()
 		if o.failedIn = func() (*source.Set, func(string) string) { return set, func(file string) string { return file } }; ds.HasErrors() {
 			return ds
@@ -593,7 +593,7 @@ func (c *unitOutliner) missing(m *workcopy.Module) diag.List {
 	if ds.HasErrors() || tf == nil || len(tf.Before)+len(tf.After) > 0 {
 		return nil
 	}
-	return c.x.e.dirs.CheckSource(c.ctx, c.u.Unit, tf).Errors()
+	return c.x.e.dirs.CheckSource(c.t.Context(), c.u.Unit, tf).Errors()
 }
 
 // schemasOf returns the function that returns the schemas of the providers of a unit, or nil. e is the
@@ -608,7 +608,7 @@ func (x *Outlines) schemasOf(ctx context.Context, u *discovery.Unit, e *engine.E
 		return nil
 	}
 	return x.schemas.Local(u.ID, func() (func(addr.Provider) *schema.Provider, bool) {
-		m := x.e.dirs.Module(x.e.static.Task(ctx), u.In(x.e.static))
+		m := x.e.module(ctx, u)
 		if m.Dir == nil {
 			return nil, ctx.Err() == nil
 		}
@@ -677,7 +677,7 @@ var readsFiles = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 // show returns the name of a file as it is shown. other contains the values of variables that do not
 // come from the unit. With an engine, the errors are those of the inputs; the module then has none.
 func (e *Estate) openAlone(ctx context.Context, t *demand.Task, u *discovery.Unit, in *unit.Unit, show func(path string) string, other map[string]engine.InputValue) (m *workcopy.Module, _ *engine.Engine, explain engine.ExplainOptions, _ diag.List) {
-	m = e.dirs.Module(e.static.Task(ctx), u.In(e.static))
+	m = e.module(ctx, u)
 	o := engine.Options{Dir: u.Dir, Set: &source.Set{}, Sources: &engine.Sources{FS: nothing{}}, Now: e.o.Machine.Now, ReadFile: e.o.Host.Files().Whole}
 	if files := e.o.Host.Files(); files.Fixed() {
 		o.Stat, o.ReadDir, o.Readlink = files.Stat, files.ReadDir, files.Readlink
@@ -710,6 +710,11 @@ func (e *Estate) openAlone(ctx context.Context, t *demand.Task, u *discovery.Uni
 	return m, opened, explain, append(wrong, ds.Warnings()...)
 }
 
+// module returns the module of a unit, as it is known without outputs.
+func (e *Estate) module(ctx context.Context, u *discovery.Unit) *workcopy.Module {
+	return e.dirs.Module(e.static.Task(ctx), u.In(e.static))
+}
+
 // shown returns the function that returns the name of a file of a module as it is shown, and its layer.
 func shown(m *workcopy.Module, show func(path string) string) func(file string) (name, layer string) {
 	return func(file string) (name, layer string) {
@@ -722,7 +727,7 @@ func shown(m *workcopy.Module, show func(path string) string) func(file string) 
 
 // given returns the values of variables of a unit's module that do not come from the unit.
 func (e *Estate) given(ctx context.Context, t *demand.Task, u *discovery.Unit) map[string]engine.InputValue {
-	m := e.dirs.Module(e.static.Task(ctx), u.In(e.static))
+	m := e.module(ctx, u)
 	if m.Dir == nil || m.Root == nil {
 		return nil
 	}
@@ -747,7 +752,6 @@ func (nothing) ReadFile(string) ([]byte, error) { return nil, fs.ErrNotExist }
 
 // A unitOutliner collects the objects of a unit.
 type unitOutliner struct {
-	ctx context.Context
 	x   *Outlines
 	u   *discovery.Unit
 	in  *unit.Unit
@@ -947,7 +951,7 @@ func sortParts(all []outline.Part) {
 func (c *unitOutliner) input(to []outline.Part, s *unit.Setting) []outline.Part {
 	v := s.Value
 	if ty := v.Type(); ty.IsMapType() || ty.IsObjectType() {
-		m := c.x.e.dirs.Module(c.x.e.static.Task(c.ctx), c.u.In(c.x.e.static))
+		m := c.x.e.module(c.t.Context(), c.u)
 		if m.Root != nil && m.Root.Variables[s.Name] != nil && m.Root.Variables[s.Name].Sensitive {
 			v = v.Mark(value.Sensitive)
 		}

@@ -270,7 +270,7 @@ func (x *Subjects) explain(ctx context.Context, u *discovery.Unit) func(address 
 	}
 	of := sync.OnceValue(func() explainers {
 		t, in := x.loader.Task(ctx), u.In(x.loader)
-		m := x.e.dirs.Module(x.e.static.Task(ctx), u.In(x.e.static))
+		m := x.e.module(ctx, u)
 		return explainers{t, &origin.Explainer{Set: x.loader.Sources(), Unit: in.Origin(t), Show: shown(m, x.show)}, sync.OnceValue(func() *engine.Subjects {
 			_, e, explain, _ := x.e.openAlone(ctx, t, u, in, x.show, x.e.given(ctx, t, u))
 			if e == nil {

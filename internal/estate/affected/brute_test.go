@@ -291,9 +291,9 @@ func (s *spec) waiting(block string) (out []string) {
 	return slices.Compact(out)
 }
 
-// checkWaits compares the differences that were found in depends_on with those of two configurations, for the
-// blocks of which both have an instance. It returns the number of differences, and deletes objects from got
-// that do not differ otherwise.
+// checkWaits compares the differences that were found in depends_on with those of two configurations. It considers
+// the blocks of which both configurations have an instance, and returns the number of differences. It deletes the
+// objects from got that differ in nothing else.
 func checkWaits(first, second *spec, got map[string]*affected.Object, both func(address string) bool, fail func(string, ...any)) (n int) {
 	found := map[string]bool{}
 	for address, o := range got {

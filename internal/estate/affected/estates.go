@@ -81,6 +81,13 @@ func Estates(ctx context.Context, base, head Revision) (differ []*Unit, failed [
 	}
 	c.before, c.after = base.Estate.Outlines(base.OutlineOptions), head.Estate.Outlines(head.OutlineOptions)
 	c.unread[0], c.unread[1] = unread(base), unread(head)
+	c.files = sync.OnceValue(func() map[string]bool {
+		paths := make(map[string]bool, len(head.Estate.Found.Units))
+		for _, u := range head.Estate.Found.Units {
+			paths[head.Estate.Found.Name(u.Path)] = true
+		}
+		return paths
+	})
 	results := parallel.Map(len(pairs), 0, func(i int) result { return c.result(pairs[i]) })
 	for _, r := range results {
 		ds = append(ds, r.ds...)
@@ -120,6 +127,7 @@ type estates struct {
 	// unread contains the units of files that cannot be read, by the path of the file, in the base and in the
 	// head. Such a file may have contained several units.
 	unread [2]map[string]*discovery.Unit
+	files  func() map[string]bool // the paths of the files of all units in the head
 
 	mu      sync.Mutex
 	outputs map[explanation.UnitOutput]*Cause // causes of differences in outputs
@@ -163,33 +171,24 @@ func (c *estates) result(p *unitPair) result {
 
 // alone returns the result for a unit that only one revision contains.
 func (c *estates) alone(p *unitPair) result {
-	u, name, action, other := p.head, "", Added, c.unread[0]
-	r, o := c.head, c.base
-	if u == nil {
-		u, action, other, r, o = p.base, Removed, c.unread[1], c.base, c.head
-	}
-	name = u.Name
-	failed := func(u *discovery.Unit, head bool) result {
-		f := &Failed{Name: name}
-		if head {
-			f.Head = Errors{Of: u, Messages: u.Invalid.Errors()}
-		} else {
-			f.Base = Errors{Of: u, Messages: u.Invalid.Errors()}
+	if u := p.head; u != nil {
+		switch of := c.unread[0][c.head.Estate.Found.Name(u.Path)]; {
+		case of != nil: // it may be one of the units of that file
+			return result{failed: &Failed{Name: u.Name, Base: Errors{Of: of, Messages: of.Invalid.Errors()}}}
+		case u.Excluded == "" && u.Invalid.HasErrors():
+			return result{failed: &Failed{Name: u.Name, Head: Errors{Of: u, Messages: u.Invalid.Errors()}}}
 		}
-		return result{failed: f}
+		return result{unit: &Unit{Name: u.Name, Action: Added}}
 	}
-	if of := other[r.Estate.Found.Name(u.Path)]; of != nil { // it may be one of the units of that file
-		return failed(of, action == Removed)
-	}
-	switch {
-	case action == Added && u.Excluded == "" && u.Invalid.HasErrors():
-		return failed(u, true)
-	case action == Removed && u.Broken.HasErrors() && slices.ContainsFunc(o.Estate.Found.Units, func(n *discovery.Unit) bool {
-		return o.Estate.Found.Name(n.Path) == r.Estate.Found.Name(u.Path)
-	}): // the units of the file are not compared
+	u := p.base
+	path := c.base.Estate.Found.Name(u.Path)
+	switch of := c.unread[1][path]; {
+	case of != nil:
+		return result{failed: &Failed{Name: u.Name, Head: Errors{Of: of, Messages: of.Invalid.Errors()}}}
+	case u.Broken.HasErrors() && c.files()[path]: // the units of the file are not compared
 		return result{}
 	}
-	return result{unit: &Unit{Name: name, Action: action}}
+	return result{unit: &Unit{Name: u.Name, Action: Removed}}
 }
 
 // twin implements estate.OutlineOptions.Equal for the base.

@@ -157,8 +157,8 @@ func (p *printer) waitsAt(r *eval.Resource) (out []source.Range) {
 	return out
 }
 
-// waitsFor returns the managed resources for which the read of a data source waits because of depends_on. A module
-// in depends_on stands for the resources in it, and for those in its own depends_on.
+// waitsFor returns the managed resources for which the read of a data source waits because of depends_on. If
+// depends_on names a module, these are the resources of the module and those that the module's own depends_on names.
 func (p *printer) waitsFor(r *eval.Resource) (out []*eval.Resource) {
 	seen := map[*eval.Call]bool{}
 	var inside func(call *eval.Call)

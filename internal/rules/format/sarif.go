@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 	"github.com/terrace-iac/terrace/internal/rules/finding"
 	"github.com/terrace-iac/terrace/source"
@@ -185,20 +186,17 @@ func (o *SARIFOptions) physical(at source.Range) *sarifPhysical {
 		text = o.Text(at.Filename)
 	}
 	start, end := max(at.Start.Line, 1), max(at.End.Line, 1)
-	return &sarifPhysical{sarifArtifact{u.String()}, sarifRegion{start, codePoints(text, start, max(at.Start.Column, 1)), end, codePoints(text, end, max(at.End.Column, 1))}}
+	return &sarifPhysical{sarifArtifact{u.String()}, sarifRegion{start, codePoints(text, at.Start), end, codePoints(text, at.End)}}
 }
 
-// codePoints returns a column in code points, given the column in characters as HCL counts them. Lines and
-// columns begin at 1.
-func codePoints(text []byte, line, column int) int {
-	for ; line > 1; line-- {
-		i := bytes.IndexByte(text, '\n')
-		if i < 0 {
-			return column
-		}
-		text = text[i+1:]
+// codePoints returns the column of a position in code points; HCL counts characters. Columns begin at 1.
+func codePoints(text []byte, at hcl.Pos) int {
+	column := max(at.Column, 1)
+	if at.Byte > len(text) {
+		return column
 	}
-	return hclnative.CodePoints(text, column)
+	line := bytes.LastIndexByte(text[:at.Byte], '\n') + 1
+	return hclnative.CodePoints(text[line:], column)
 }
 
 // Subject returns the subject of a finding with its unit, such as "live/vpc: aws_x.y.tags".
