@@ -12,11 +12,14 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/markdown"
 	"github.com/terrace-iac/terrace/internal/cli/planpage"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/affected"
 	"github.com/terrace-iac/terrace/internal/estate/request"
@@ -125,8 +128,17 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 		blame(ctx, c, pair, r)
 	}
 	onBase, onHead := o.warnings.lists(c.Report.Dir, pair)
+	messages := append(slices.Clip(o.errors), units.Located{Files: c.Report.Set, Messages: ds.Errors()}, units.Located{Files: &o.warnings.head.set, Messages: onHead}, units.Located{Files: &o.warnings.base.set, Messages: onBase})
 	if o.json {
-		r.Diagnostics = o.warnings.objects(c, onBase, onHead)
+		for _, x := range messages {
+			j := view.JSONMessages(x.Files, c.Report.Names)
+			for _, m := range j.Objects(c.Report.Filter(x.Messages)) {
+				if m.Range != nil {
+					m.Range.Filename = filepath.ToSlash(sys.RelativeTo(c.Report.Dir, m.Range.Filename))
+				}
+				r.Diagnostics = append(r.Diagnostics, m)
+			}
+		}
 		doc, err := json.MarshalIndent(r, "", "  ")
 		if err != nil {
 			return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write JSON", "The differences cannot be written: %s.", err))
@@ -142,16 +154,24 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 		}
 	}
 	if o.markdown.File != "" {
-		if ds := flags.WriteMarkdown(c, o.markdown, document(c, r, o.noun(), o.warnings.markdown(c, onBase, onHead))); ds.HasErrors() {
+		var all []markdown.Message
+		for _, x := range messages {
+			all = append(all, flags.MarkdownMessages(c, x.Files, c.Report.Filter(x.Messages))...)
+		}
+		if ds := flags.WriteMarkdown(c, o.markdown, document(c, r, o.noun(), all)); ds.HasErrors() {
 			return c.Fail(ds)
 		}
 	}
 	switch differ := len(r.Units) > 0; {
 	case len(r.NotCompared) > 0:
-		for _, x := range o.errors {
-			c.Report.TellFrom(x.Files, x.Messages)
+		for _, x := range append(slices.Clip(o.errors), units.Located{Files: c.Report.Set, Messages: ds}) {
+			if o.json { // Stdout is the document
+				c.Report.AsideWith(x.Files, x.Messages)
+			} else {
+				c.Report.TellFrom(x.Files, x.Messages)
+			}
 		}
-		return c.Fail(ds)
+		return 1
 	case differ && o.none:
 		return 1
 	case differ && o.detailed:

@@ -11,11 +11,11 @@ import (
 )
 
 // document returns the Markdown of a report: one entry for each changed line. noun is the word for what
-// is compared. warnings are shown before the entries.
-func document(c *command.Call, r *affected.Report, noun string, warnings []markdown.Message) *markdown.Document {
+// is compared. messages are shown before the entries.
+func document(c *command.Call, r *affected.Report, noun string, messages []markdown.Message) *markdown.Document {
 	dir := c.DirectoryName()
 	d := &markdown.Document{
-		Mark: "terrace: affected in " + dir, Title: "No value differs in", Subjects: []string{dir}, Messages: warnings,
+		Mark: "terrace: affected in " + dir, Title: "No value differs in", Subjects: []string{dir}, Messages: messages,
 		More: "The output of the command contains everything.",
 	}
 	if text := notCompared(r, noun); text != "" {

@@ -6,10 +6,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/markdown"
 	"github.com/terrace-iac/terrace/internal/cli/units"
-	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate/revision"
 	"github.com/terrace-iac/terrace/source"
 )
@@ -106,21 +103,4 @@ func (w *warnings) print(c *command.Call, base, head diag.List) {
 	if len(head)+len(base) > 0 {
 		c.Report.Say("\n")
 	}
-}
-
-// objects returns the JSON form of the warnings.
-func (w *warnings) objects(c *command.Call, base, head diag.List) []*diag.Object {
-	of := func(set *source.Set, ds diag.List) []*diag.Object {
-		j := view.JSONMessages(set, c.Report.Names)
-		return j.Objects(c.Report.Filter(ds))
-	}
-	return append(of(&w.head.set, head), of(&w.base.set, base)...)
-}
-
-// markdown returns the Markdown of the warnings.
-func (w *warnings) markdown(c *command.Call, base, head diag.List) []markdown.Message {
-	of := func(set *source.Set, ds diag.List) []markdown.Message {
-		return flags.MarkdownMessages(c, set, c.Report.Filter(ds))
-	}
-	return append(of(&w.head.set, head), of(&w.base.set, base)...)
 }

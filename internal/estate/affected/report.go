@@ -38,7 +38,7 @@ type Report struct {
 	// NotCompared contains the units and directories that have errors and were not compared, sorted; "." also
 	// means all units.
 	NotCompared []string `json:"not_compared,omitempty"`
-	// Diagnostics contains the warnings about both revisions.
+	// Diagnostics contains the errors of what was not compared, and the warnings about both revisions.
 	Diagnostics []*diag.Object `json:"diagnostics,omitempty"`
 }
 
